@@ -1,0 +1,47 @@
+# Needs make and Python 3.11 or newer; everything else goes into .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench-spine clean
+.DELETE_ON_ERROR:
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: .venv/.java ## run the demonstration
+	@$(BIN)/penstock demo
+
+test: .venv/.java ## run all tests
+	@$(BIN)/pytest
+
+lint: .venv/.package ## check style and types
+	@$(BIN)/ruff check
+	@$(BIN)/mypy --strict src
+
+bench-spine: .venv/.java ## measure the main path: messages per second and latency
+	@$(BIN)/python -m penstock.bench.spine
+
+clean: ## remove .venv and all that was made from the sources
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist target
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo 'Penstock needs Python 3.11 or newer. If you have one by another name: make PYTHON=python3.12' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) cannot make virtual environments. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv .venv
+
+.venv/.requirements: requirements.lock | .venv/bin/python
+	@echo 'Installing what requirements.lock lists; the first time takes about 90 seconds.'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+.venv/.package: pyproject.toml .venv/.requirements
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+.venv/.java: requirements-java.lock scripts/ensure_java .venv/.package
+	@scripts/ensure_java
+	@touch $@

@@ -1,0 +1,1 @@
+"""Sources and sinks: what they are called and how they are set up. `spark/` makes them real."""

@@ -1,0 +1,33 @@
+"""What a route can start from and end in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from penstock.formats import Format
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where messages come from; `format` says how their bodies are read."""
+
+    kind: ClassVar[str]
+
+    @property
+    def body_format(self) -> Format:
+        raise AssertionError(f"{type(self).__name__} has no format")
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Where messages go. `guarantee` is what a replayed batch leaves there."""
+
+    kind: ClassVar[str]
+    guarantee: ClassVar[str]
+
+    def __str__(self) -> str:
+        return self.kind

@@ -1,0 +1,124 @@
+"""Files: lines of JSON, text or CSV, XML documents, and Parquet tables."""
+
+from __future__ import annotations
+
+import glob
+import os
+from dataclasses import dataclass
+from typing import ClassVar
+
+from penstock.endpoints.base import Sink, Source
+from penstock.errors import BadEndpoint
+from penstock.formats import Format, Json, Text
+from penstock.schema import SchemaLike, schema
+
+APPEND, OVERWRITE = "append", "overwrite"
+
+
+@dataclass(frozen=True, slots=True)
+class Files(Source, Sink):
+    """A file, a directory or a glob as a source; a directory as a sink.
+
+    JSON, text and CSV hold one message per line. XML holds one message per file, or one per `record` element.
+    As a sink, `format` None keeps bodies that nothing rewrote as they are and writes the others as JSON.
+    `mode` says what a new batch run does with files of earlier runs; a stream always continues.
+    """
+
+    path: str
+    format: Format | None = None
+    record: str | None = None
+    mode: str = APPEND
+
+    kind: ClassVar[str] = "files"
+    guarantee: ClassVar[str] = "a replayed batch replaces its own files"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", os.fspath(self.path))
+        if self.mode not in (APPEND, OVERWRITE):
+            raise BadEndpoint(f"mode={self.mode!r} is not a mode", fix="write mode='append' or mode='overwrite'")
+
+    @property
+    def body_format(self) -> Format:
+        return self.format or Text()
+
+    def __str__(self) -> str:
+        return f"files {self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Parquet(Source, Sink):
+    """A Parquet table. As a source its columns are the body; as a sink it holds id, headers, body and lineage."""
+
+    path: str
+    schema: SchemaLike | None = None
+    mode: str = APPEND
+
+    kind: ClassVar[str] = "parquet"
+    guarantee: ClassVar[str] = "a replayed batch replaces its own files"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", os.fspath(self.path))
+        object.__setattr__(self, "schema", None if self.schema is None else schema(self.schema))
+        if self.mode not in (APPEND, OVERWRITE):
+            raise BadEndpoint(f"mode={self.mode!r} is not a mode", fix="write mode='append' or mode='overwrite'")
+
+    @property
+    def body_format(self) -> Format:
+        return Json(self.schema if self.schema is not None else parquet_schema(self.path))
+
+    def __str__(self) -> str:
+        return f"parquet {self.path}"
+
+
+def parquet_schema(path: str) -> SchemaLike:
+    import pyarrow.parquet
+
+    from penstock.endpoints.lookup import arrow_schema
+
+    found = find_files(path, ".parquet")
+    if not found:
+        raise BadEndpoint(f"there is no Parquet file at {path}", fix="check the path, or give the schema")
+    return arrow_schema(pyarrow.parquet.read_schema(found[0]))
+
+
+def find_files(path: str, ending: str = "") -> list[str]:
+    """The files behind a path: itself, those of a directory (not hidden, not temporary), or a glob's."""
+    if os.path.isdir(path):
+        names = sorted(name for name in os.listdir(path) if not name.startswith(("_", ".")) and name.endswith(ending))
+        return [full for name in names if os.path.isfile(full := os.path.join(path, name))]
+    if os.path.isfile(path):
+        return [path]
+    return sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Source, Sink):
+    """A named table of messages in the warehouse directory: Parquet files, no server."""
+
+    name: str
+    schema: SchemaLike | None = None
+    mode: str = APPEND
+    warehouse: str = "penstock-warehouse"
+
+    kind: ClassVar[str] = "table"
+    guarantee: ClassVar[str] = "a replayed batch replaces its own files"
+
+    def __post_init__(self) -> None:
+        if not self.name.replace("_", "").isalnum():
+            raise BadEndpoint(f"{self.name!r} is not a table name", fix="use letters, digits and underscores")
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.warehouse, self.name)
+
+    def as_parquet(self) -> Parquet:
+        return Parquet(self.path, self.schema, self.mode)
+
+    @property
+    def body_format(self) -> Format:
+        return self.as_parquet().body_format
+
+    def __str__(self) -> str:
+        return f"table {self.name}"
+
+

@@ -1,0 +1,120 @@
+"""What went wrong, where, and what to do: every error a user can cause."""
+
+from __future__ import annotations
+
+import difflib
+import linecache
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The line of a route file (Python or YAML) that something came from."""
+
+    file: str
+    line: int
+    text: str = ""
+
+    def __str__(self) -> str:
+        place = f"{_short(self.file)}:{self.line}"
+        return f"{place}  {self.text}" if self.text else place
+
+
+def caller() -> Origin | None:
+    """The innermost line outside this package: what the user typed."""
+    frame = sys._getframe(1)
+    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE + os.sep):
+        frame = frame.f_back  # type: ignore[assignment]
+    if frame is None:
+        return None
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    return Origin(file, line, linecache.getline(file, line).strip())
+
+
+def _short(file: str) -> str:
+    relative = os.path.relpath(file) if os.path.isabs(file) else file
+    return file if relative.startswith("..") else relative
+
+
+class PenstockError(Exception):
+    """The base of all errors that are the user's to fix.
+
+    The arguments stay positional so that the exception survives pickling to an executor and back.
+    """
+
+    def __init__(self, what: str, origin: Origin | str | None = None, fix: str | None = None) -> None:
+        super().__init__(what, origin, fix)
+        self.what = what
+        self.origin = origin
+        self.fix = fix
+
+    def __str__(self) -> str:
+        lines = [f"{type(self).__name__}: {self.what}"]
+        if self.origin:
+            lines.append(f"  at   {self.origin}")
+        if self.fix:
+            lines.append(f"  fix  {self.fix}")
+        return "\n".join(lines)
+
+
+class BadExpression(PenstockError):
+    """Text or columns that do not form an expression."""
+
+
+class BadSchema(PenstockError):
+    """A schema that cannot be read, or that does not fit where it is used."""
+
+
+class BadRoute(PenstockError):
+    """A route whose steps do not make sense together."""
+
+
+class BadEndpoint(PenstockError):
+    """A source or sink that is unknown, unreachable or wrongly set up."""
+
+
+class BadFile(PenstockError):
+    """A route file (Python or YAML) that cannot be loaded."""
+
+
+class UnknownChannel(PenstockError):
+    """A channel that messages are sent to and nobody reads, or that is read and nobody sends to."""
+
+
+class UnknownField(PenstockError):
+    """A field that the schema at this step does not have."""
+
+
+class TypeMismatch(PenstockError):
+    """An operation on values of types that do not go together."""
+
+
+class DuplicateName(PenstockError):
+    """Two routes, steps or endpoints of one name."""
+
+
+class RouteCycle(PenstockError):
+    """Channels that lead back to where they started."""
+
+
+class UnsupportedOnSpark(PenstockError):
+    """Something that the reference can do and Spark cannot."""
+
+
+class BadMachine(PenstockError):
+    """Something the machine lacks: a Java runtime, a package, memory."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A line for `fix`: the nearest known name, then all of them."""
+    names = sorted(known)
+    if not names:
+        return "none is known here"
+    shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    near = difflib.get_close_matches(word, names, n=1)
+    return f"did you mean {near[0]!r}? known: {shown}" if near else f"known: {shown}"

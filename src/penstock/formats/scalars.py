@@ -1,0 +1,49 @@
+"""Values written as plain text, as XML and CSV have them."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from penstock.formats.base import WrongValue
+from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Scalar
+
+SMALLEST, LARGEST = -(2**63), 2**63 - 1
+_MOST_DIGITS = 19
+_INTEGER = re.compile(r"([+-]?)0*([0-9]+)", re.ASCII)
+_DOUBLE = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+_SPACES = " \t\r\n"
+
+
+def in_range(digits: str) -> int | None:
+    """A signed 64-bit integer from its digits; the length comes first because int() refuses long ones."""
+    if len(digits.lstrip("-")) > _MOST_DIGITS:
+        return None
+    value = int(digits)
+    return value if SMALLEST <= value <= LARGEST else None
+
+
+def parse_scalar(text: str, kind: Scalar, path: str) -> Any:
+    """The value, or WrongValue. Spaces around numbers and booleans do not count; text is kept as it is."""
+    if kind == STRING:
+        return text
+    word = text.strip(_SPACES)
+    value: Any = None
+    if kind == INTEGER:
+        found = _INTEGER.fullmatch(word)
+        value = in_range(found[1].replace("+", "") + found[2]) if found else None
+    elif kind == DOUBLE:
+        number = float(word) if _DOUBLE.fullmatch(word) else math.inf
+        value = number if math.isfinite(number) else None
+    elif kind == BOOLEAN:
+        value = {"true": True, "false": False}.get(word)
+    if value is None:
+        raise WrongValue(path, f'"{text}"', kind)
+    return value
+
+
+def write_scalar(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, float) else str(value)

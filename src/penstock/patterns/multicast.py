@@ -1,0 +1,32 @@
+"""Multicast: every channel gets its own copy of the message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from penstock.errors import BadRoute
+from penstock.patterns.node import NO_USER, Node, check_channel
+
+
+@dataclass(frozen=True, slots=True)
+class Multicast(Node):
+    targets: tuple[str, ...]
+
+    pattern: ClassVar[str] = "multicast"
+    template: ClassVar[str] = NO_USER
+    channels: ClassVar[str] = "1:n"
+    messages: ClassVar[str] = "1:n"
+    ends: ClassVar[bool] = True
+
+    def sends_to(self) -> tuple[str, ...]:
+        return self.targets
+
+    def detail(self) -> str:
+        return f"-> {', '.join(self.targets)}"
+
+
+def multicast(*targets: str) -> Multicast:
+    if not targets or len(set(targets)) != len(targets):
+        raise BadRoute(f"multicast to {list(targets)!r}", fix="name each channel once, at least one")
+    return Multicast(tuple(check_channel(target) for target in targets))

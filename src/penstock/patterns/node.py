@@ -1,0 +1,100 @@
+"""What every pattern declares; checks, explain, diagram and lowering all work from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from penstock.errors import BadRoute, Origin
+from penstock.expr import nodes
+from penstock.expr.nodes import Expr
+from penstock.schema import Path, Struct
+
+Paths = frozenset[Path]
+WHOLE: Paths = frozenset({()})
+NOTHING: Paths = frozenset()
+
+EXPRESSION, PREDICATE, NO_USER = "ET", "PT", "NUT"
+FALSE, DEAD = "false", "dead"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One step of a route.
+
+    `template`: ET maps message to message, PT message to channel, NUT channel to channel (HW-EIP 4.3).
+    `rewrites`: the body that goes on is not the one that came in.
+    `ends`: nothing in this route can follow; branches continue from named channels.
+    """
+
+    name: str = ""
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    pattern: ClassVar[str]
+    template: ClassVar[str]
+    channels: ClassVar[str] = "1:1"
+    messages: ClassVar[str] = "1:1"
+    rewrites: ClassVar[bool] = False
+    ends: ClassVar[bool] = False
+    stateful: ClassVar[bool] = False
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """What is evaluated on the incoming message."""
+        return ()
+
+    def sends_to(self) -> tuple[str, ...]:
+        """The channels named by this step."""
+        return ()
+
+    def output(self, body: Struct) -> Struct:
+        """The schema of what goes on, given the schema of what comes in; raises what the user got wrong."""
+        return body
+
+    def requires(self, wanted: Paths, body: Struct) -> Paths:
+        """The fields of the incoming body that are needed when `wanted` of the outgoing body is."""
+        return wanted | read_paths(self.expressions())
+
+    def detail(self) -> str:
+        """The step's settings as one line of stable text."""
+        return ""
+
+
+def read_paths(expressions: tuple[Expr, ...]) -> Paths:
+    """The body fields that expressions read."""
+    found: set[Path] = set()
+    for expression in expressions:
+        for part in expression.walk():
+            if isinstance(part, nodes.Field) and part.root == nodes.BODY:
+                found.add(names_of(part.path))
+    return frozenset(found)
+
+
+def names_of(path: Path) -> Path:
+    """The path up to the first array index."""
+    names: list[str | int] = []
+    for part in path:
+        if isinstance(part, int):
+            break
+        names.append(part)
+    return tuple(names)
+
+
+def top_level(paths: Paths, names: Iterator[str] | tuple[str, ...]) -> Paths:
+    """Of the wanted paths, those under the given fields; the whole body wants all of them."""
+    if () in paths:
+        return frozenset((name,) for name in names)
+    chosen = set(names)
+    return frozenset(path for path in paths if path[0] in chosen)
+
+
+def check_missing(policy: str) -> str:
+    if policy not in (FALSE, DEAD):
+        raise BadRoute(f"missing={policy!r} is not a policy", fix="write missing='false' or missing='dead'")
+    return policy
+
+
+def check_channel(name: object) -> str:
+    if not isinstance(name, str) or not name or name.startswith("_"):
+        raise BadRoute(f"{name!r} is not a channel name", fix="a channel is named by text that does not start with _")
+    return name

@@ -1,0 +1,102 @@
+"""Splitter: one message per element of a collection, or per field of the body, with a common head and tail.
+
+Each part knows its parent's id, its index and the number of parts. A message without parts counts as filtered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from penstock.errors import BadRoute, TypeMismatch
+from penstock.expr.columns import expression
+from penstock.expr.nodes import Expr
+from penstock.expr.text import to_text
+from penstock.expr.types import element_of, type_of
+from penstock.patterns.node import EXPRESSION, WHOLE, Node, Paths, read_paths
+from penstock.schema import VARIANT, Struct, resolve
+
+VALUE = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class Split(Node):
+    """Of a collection: the element is the new body, or the field `into` between head and tail."""
+
+    collection: Expr
+    into: str | None = None
+    head: tuple[str, ...] = ()
+    tail: tuple[str, ...] = ()
+
+    pattern: ClassVar[str] = "splitter"
+    template: ClassVar[str] = EXPRESSION
+    messages: ClassVar[str] = "1:n"
+    rewrites: ClassVar[bool] = True
+
+    def expressions(self) -> tuple[Expr, ...]:
+        return (self.collection,)
+
+    def output(self, body: Struct) -> Struct:
+        kind = type_of(self.collection, body)
+        element = element_of(kind)
+        if kind == VARIANT:
+            raise TypeMismatch("a VARIANT cannot be split", fix="declare the collection as ARRAY<...> in the schema")
+        if self.into is None:
+            return element if isinstance(element, Struct) else Struct(((VALUE, element),))
+        named = [(name, resolve(body, (name,))) for name in self.head]
+        after = [(name, resolve(body, (name,))) for name in self.tail]
+        return Struct((*named, (self.into, element), *after))
+
+    def requires(self, wanted: Paths, body: Struct) -> Paths:
+        ends = frozenset((name,) for name in (*self.head, *self.tail))
+        return ends | read_paths((self.collection,))
+
+    def detail(self) -> str:
+        parts = [*self.head, f"[{to_text(self.collection)}]" + (f" as {self.into}" if self.into else ""), *self.tail]
+        return " + ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitFields(Node):
+    """Of an object: one message per field that is there, between the head fields and the tail fields."""
+
+    head: tuple[str, ...] = ()
+    tail: tuple[str, ...] = ()
+
+    pattern: ClassVar[str] = "splitter"
+    template: ClassVar[str] = EXPRESSION
+    messages: ClassVar[str] = "1:n"
+    rewrites: ClassVar[bool] = True
+
+    def output(self, body: Struct) -> Struct:
+        for name in (*self.head, *self.tail):
+            resolve(body, (name,))
+        if not self.iterable(body):
+            raise BadRoute("head and tail leave no field to split", fix="name fewer fields in head and tail")
+        return body
+
+    def iterable(self, body: Struct) -> tuple[str, ...]:
+        return tuple(name for name in body.names if name not in (*self.head, *self.tail))
+
+    def requires(self, wanted: Paths, body: Struct) -> Paths:
+        return WHOLE
+
+    def detail(self) -> str:
+        return " + ".join([*self.head, "[each other field]", *self.tail])
+
+
+def split(
+    collection: object, into: str | None = None, head: list[str] | tuple[str, ...] = (), tail: list[str] | tuple[str, ...] = ()
+) -> Split:
+    if (head or tail) and not into:
+        raise BadRoute("head and tail need a name for the element between them", fix='write into="line"')
+    names = [*head, *([into] if into else []), *tail]
+    if len(set(names)) != len(names):
+        raise BadRoute(f"a part would have a field twice: {names}")
+    return Split(expression(collection), into, tuple(head), tuple(tail))
+
+
+def split_fields(head: list[str] | tuple[str, ...] = (), tail: list[str] | tuple[str, ...] = ()) -> SplitFields:
+    if set(head) & set(tail):
+        raise BadRoute(f"{sorted(set(head) & set(tail))} cannot be in both head and tail")
+    return SplitFields(tuple(head), tuple(tail))

@@ -1,0 +1,95 @@
+"""A plan: routes in the order messages meet them, with the schema at every step and the fields that are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.endpoints.base import Sink, Source
+from penstock.errors import Origin
+from penstock.expr.nodes import Expr
+from penstock.formats import Format
+from penstock.patterns.node import Node
+from penstock.schema import Struct
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One version of the body on its way. A source makes the first; every rewriting step makes another.
+
+    `wanted` is the part of the schema that somebody reads; `raw` says that the bytes are still the source's own.
+    """
+
+    number: int
+    schema: Struct
+    wanted: Struct
+    raw: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step in its place."""
+
+    route: str
+    node: Node
+    scope: Scope
+    after: Scope
+
+    @property
+    def title(self) -> str:
+        return f"{self.route}.{self.node.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A source, the scope it fills, and the paths that only its decoder can follow."""
+
+    route: str
+    source: Source
+    format: Format
+    scope: Scope
+    paths: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inflow:
+    """What arrives on a channel, and the scope it arrives in."""
+
+    channel: str
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRoute:
+    name: str
+    scope: Scope
+    inflows: tuple[Inflow, ...]
+    stages: tuple[Stage, ...]
+    origin: Origin | None
+
+    @property
+    def merges(self) -> bool:
+        """Bodies of different schemas meet here and become one."""
+        return any(inflow.scope != self.scope for inflow in self.inflows)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlet:
+    """A channel that ends in a sink, and the scopes that arrive there."""
+
+    channel: str
+    sink: Sink
+    inflows: tuple[Inflow, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    name: str
+    entries: tuple[Entry, ...]
+    routes: tuple[PlannedRoute, ...]
+    outlets: tuple[Outlet, ...]
+    dead_letters: Sink
+    readers: Mapping[str, str]
+
+    def stages(self) -> tuple[Stage, ...]:
+        return tuple(stage for route in self.routes for stage in route.stages)

@@ -1,0 +1,1 @@
+"""What people type: Route, App, and the same as YAML."""

@@ -1,0 +1,1 @@
+"""Everything that knows about Spark: the runtime under it, sessions, and routes as Spark queries."""

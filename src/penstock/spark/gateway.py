@@ -1,0 +1,83 @@
+"""Start the Java process behind a session: our flags, our environment, deaf to Ctrl-C."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from pyspark import SparkConf
+from pyspark.java_gateway import launch_gateway
+
+from penstock.spark.archive import archive_options
+from penstock.spark.java import find_java, launch_home
+
+_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+
+
+def launch(settings: Mapping[str, str], quick: bool) -> Any:
+    """Start Java for a session with `settings`; `quick` compiles less, so that it starts sooner."""
+    java = find_java()
+    options = [*_java_options(quick), *archive_options(java)]
+    configuration = SparkConf(loadDefaults=False)
+    for key, value in settings.items():
+        configuration.set(key, value)
+    chosen = settings.get("spark.driver.extraJavaOptions", "")
+    configuration.set("spark.driver.extraJavaOptions", " ".join([*map(_quoted, options), chosen]).strip())
+    environment = {
+        "JAVA_HOME": str(launch_home(java)),
+        # Another Spark on this machine need not be the one that pyspark can talk to.
+        "SPARK_HOME": os.path.dirname(os.path.abspath(pyspark.__file__)),
+        # This short-lived process only puts together a command line.
+        "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable",
+    }
+    logging.getLogger().addFilter(_not_an_interrupt)
+    with _environment(environment):
+        # In a session of its own: Ctrl-C in a terminal is for us, not for Java and its Python workers.
+        return launch_gateway(configuration, {"start_new_session": True})  # type: ignore[no-untyped-call]
+
+
+def use_this_python(local: bool) -> None:
+    """Run Python workers with the interpreter of this process; on a cluster a choice made before is kept."""
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if local or "PYSPARK_PYTHON" not in os.environ:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+
+
+def _java_options(quick: bool) -> list[str]:
+    few_cores = (os.cpu_count() or 1) <= 2
+    return [
+        f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
+        "-Xlog:disable",
+        "-Xlog:all=error,cds*=off:stderr",
+        "-XX:+UseSerialGC" if quick or few_cores else "-XX:+UseParallelGC",
+        *(["-XX:TieredStopAtLevel=1"] if quick else []),
+    ]
+
+
+def _not_an_interrupt(record: logging.LogRecord) -> bool:
+    """Ctrl-C during a call to Java is no error, but py4j logs it as one, with its stack."""
+    return record.msg != "KeyboardInterrupt while sending command."
+
+
+def _quoted(option: str) -> str:
+    return f'"{option}"' if " " in option else option
+
+
+@contextmanager
+def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+    before = {key: os.environ.get(key) for key in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                del os.environ[key]
+            else:
+                os.environ[key] = value

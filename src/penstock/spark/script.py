@@ -1,0 +1,83 @@
+"""The script step: the user's function over Arrow batches; when a batch fails, its messages are tried one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as spark
+
+from penstock.formats.arrow import arrow_type
+from penstock.patterns.script import Script
+from penstock.plan.plan import Stage
+from penstock.reference.steps import SCRIPT_FAILED, scripted_rows
+from penstock.schema import Struct
+from penstock.spark.copying import PART, parts
+from penstock.spark.frame import AT, DEAD, ERROR, Places, error, here, scope_column
+from penstock.spark.types import spark_type
+
+_RESULT = "_script"
+
+
+def run(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
+    node = stage.node
+    assert isinstance(node, Script)
+    bodies, schema = spark_type(node.returns), stage.scope.schema
+
+    def scripted(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        for batch in batches:
+            yield run_batch(node, batch, schema)
+
+    result = spark.StructType(
+        [spark.StructField("parts", spark.ArrayType(bodies)), spark.StructField("error", spark.StringType())]
+    )
+    udf = F.arrow_udf(scripted, result)  # type: ignore[call-overload]
+    computed = data.withColumn(_RESULT, udf(F.when(here(stage, places), F.col(scope_column(stage.scope)))))
+    problem = F.col(_RESULT).getField("error")
+    checked = computed.withColumns(
+        {
+            ERROR: F.when(problem.isNotNull(), error(stage, SCRIPT_FAILED, problem)).otherwise(F.col(ERROR)),
+            AT: F.when(problem.isNotNull(), F.lit(DEAD)).otherwise(F.col(AT)),
+        }
+    )
+    made = F.col(_RESULT).getField("parts")
+    return parts(checked, stage, places, made, F.col(PART), fewest=2).drop(_RESULT)
+
+
+def run_batch(node: Script, batch: pa.StructArray, schema: Struct) -> pa.StructArray:
+    """Per message: the bodies the script made of it, or why it failed; null for messages that are elsewhere."""
+    present = [index for index, valid in enumerate(batch.is_valid().to_pylist()) if valid]
+    made: list[list[object] | None] = [None] * len(batch)
+    problems: list[str | None] = [None] * len(batch)
+    _try(node, batch, schema, present, made, problems)
+    kind = pa.list_(pa.field("element", arrow_type(node.returns)))
+    return pa.StructArray.from_arrays(
+        [pa.array(made, kind), pa.array(problems, pa.string())], names=["parts", "error"]
+    )
+
+
+def _try(
+    node: Script, batch: pa.StructArray, schema: Struct, rows: list[int],
+    made: list[list[object] | None], problems: list[str | None],
+) -> None:  # fmt: skip
+    if not rows:
+        return
+    wanted = pa.schema([(name, arrow_type(kind)) for name, kind in schema.fields])
+    columns = batch.take(pa.array(rows, pa.int32())).flatten()
+    try:
+        results = scripted_rows(node, node.function(pa.Table.from_arrays(columns, schema=wanted)), len(rows))
+    except Exception as problem:
+        if len(rows) == 1:
+            problems[rows[0]] = f"{type(problem).__name__}: {problem}"
+            return
+        for row in rows:
+            _try(node, batch, schema, [row], made, problems)
+        return
+    for row in rows:
+        made[row] = []
+    for row, body in results:
+        place = made[rows[row]]
+        assert place is not None
+        place.append(body)

@@ -1,0 +1,135 @@
+"""The one place where Spark sessions are made."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from penstock.spark.gateway import launch, use_this_python
+
+# What results depend on: set on every session, also on one that was there before us.
+MEANING = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+
+_EVERYWHERE = {
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.stateStore.providerClass": f"{_STREAMING}.state.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+_LOCAL = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    # The default starts some twenty processes per micro-batch on a local disk, and writes each file twice.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    # Planning again in the middle of a micro-batch costs more than it saves.
+    "spark.sql.adaptive.streaming.stateless.enabled": "false",
+}
+
+
+def session(
+    name: str = "penstock",
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    quick: bool = False,
+) -> SparkSession:
+    """The session of this process: the one that runs, or a new one.
+
+    A session that runs keeps its settings, but for `conf` and those that results depend on. `quick` starts
+    sooner and computes slower; PENSTOCK_QUICK=1 in the environment asks for the same.
+    """
+    if SparkContext._active_spark_context is not None:
+        return _running(MEANING | dict(conf or {}))
+    settings = _settings(name, master, conf or {})
+    local = settings["spark.master"].startswith("local")
+    use_this_python(local)
+    with _interrupts_kept():
+        _start(settings, quick or os.environ.get("PENSTOCK_QUICK") == "1")
+    spark = SparkSession.builder.getOrCreate()
+    if local and "spark.sql.shuffle.partitions" not in settings:
+        spark.conf.set("spark.sql.shuffle.partitions", spark.sparkContext.defaultParallelism)
+    return spark
+
+
+def driver_memory() -> str:
+    """A quarter of the memory, from one to four gigabytes, unless PENSTOCK_DRIVER_MEMORY says otherwise."""
+    if chosen := os.environ.get("PENSTOCK_DRIVER_MEMORY"):
+        return chosen
+    megabytes = memory() // 4 >> 20
+    return f"{min(max(megabytes, 1024), 4096)}m"
+
+
+def memory() -> int:
+    """The bytes of memory that this machine, or the container around this process, has."""
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    text = limit.read_text().strip() if limit.is_file() else "max"
+    return min(total, int(text)) if text.isdigit() else total
+
+
+def _running(settings: Mapping[str, str]) -> SparkSession:
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _settings(name: str, master: str | None, conf: Mapping[str, str]) -> dict[str, str]:
+    settings = {"spark.app.name": name, "spark.master": "local[*]", **MEANING, **_EVERYWHERE, **conf}
+    if master:
+        settings["spark.master"] = master
+    if settings["spark.master"].startswith("local"):
+        settings = _LOCAL | settings
+        settings.setdefault("spark.driver.memory", driver_memory())
+        settings.setdefault("spark.sql.warehouse.dir", _scratch_directory())
+    return settings
+
+
+def _start(settings: Mapping[str, str], quick: bool) -> None:
+    # Java outlives a stopped session, and the next one uses it again.
+    gateway = launch(settings, quick) if SparkContext._gateway is None else None
+    configuration = SparkConf(loadDefaults=False)
+    for key, value in settings.items():
+        configuration.set(key, value)
+    SparkContext(conf=configuration, gateway=gateway)
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Keep the handler of Ctrl-C: Spark's would cancel a micro-batch before anybody can stop its query."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def _scratch_directory() -> str:
+    directory = tempfile.mkdtemp(prefix="penstock-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory
