@@ -38,6 +38,11 @@ def _expressions(value: object) -> Iterator[Expr]:
             yield from _expressions(inner)
 
 
+def _exact(value: object) -> object:
+    """A key under which 1, 1.0 and true differ, as they do in a message."""
+    return tuple(map(_exact, value)) if isinstance(value, tuple) else (type(value), value)
+
+
 @dataclass(frozen=True, slots=True)
 class Field(Expr):
     """A value of the body, a header, or the item that the nearest `AnyOf` or `Select` looks at."""
@@ -49,6 +54,12 @@ class Field(Expr):
 @dataclass(frozen=True, slots=True)
 class Literal(Expr):
     value: Value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and _exact(self.value) == _exact(other.value)
+
+    def __hash__(self) -> int:
+        return hash(_exact(self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +92,12 @@ class In(Expr):
 
     value: Expr
     options: tuple[Value, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, In) and (self.value, _exact(self.options)) == (other.value, _exact(other.options))
+
+    def __hash__(self) -> int:
+        return hash((self.value, _exact(self.options)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +149,15 @@ class Lookup(Expr):
     value: Expr
     entries: tuple[tuple[Value, Value], ...]
     otherwise: Expr = Literal(None)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Lookup) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def _parts(self) -> object:
+        return self.value, _exact(self.entries), self.otherwise
 
 
 @dataclass(frozen=True, slots=True)

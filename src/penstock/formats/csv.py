@@ -22,7 +22,7 @@ from penstock.formats.base import (
     read_text,
     refuse_xpaths,
 )
-from penstock.formats.scalars import parse_scalar, write_scalar
+from penstock.formats.scalars import is_missing, parse_scalar, write_scalar
 from penstock.schema import VARIANT, Scalar, SchemaLike, Struct
 from penstock.schema import schema as read_schema
 
@@ -87,7 +87,7 @@ class Csv:
         return self.delimiter.join(cells).encode("utf-8")
 
     def _cell(self, value: Any) -> str:
-        if value is None:
+        if is_missing(value):
             return ""
         text = write_scalar(value)
         if text and not set(text) & {self.delimiter, self.quote, "\r", "\n"}:

@@ -23,7 +23,7 @@ from penstock.formats.base import (
     refuse_xpaths,
 )
 from penstock.formats.jsontext import Node, NotJson, parse
-from penstock.formats.scalars import in_range
+from penstock.formats.scalars import in_range, is_missing
 from penstock.schema import BOOLEAN, INTEGER, STRING, VARIANT, Array, Map, Scalar, SchemaLike, Struct, Type
 from penstock.schema import schema as read_schema
 
@@ -143,4 +143,4 @@ def _without_nulls(value: Any) -> Any:
         return {name: inner for name, inner in kept if inner is not None}
     if isinstance(value, list | tuple):
         return [_without_nulls(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return None if is_missing(value) else value

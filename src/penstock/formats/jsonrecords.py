@@ -87,7 +87,7 @@ def _holds(kind: Type, test: Callable[[Type], bool]) -> bool:
 
 
 def _is_odd(kind: Struct) -> bool:
-    """msgspec does not take quotes, backslashes and control characters in names: such bodies take the slow way."""
+    """msgspec takes no quote, backslash or control character in a name: such bodies go the slow way."""
     return any(character in '"\\' or character < " " for name in kind.names for character in name)
 
 

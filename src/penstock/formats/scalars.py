@@ -43,6 +43,11 @@ def parse_scalar(text: str, kind: Scalar, path: str) -> Any:
     return value
 
 
+def is_missing(value: Any) -> bool:
+    """No format can carry NaN or an infinity: they are written as nulls are."""
+    return value is None or (isinstance(value, float) and not math.isfinite(value))
+
+
 def write_scalar(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -10,12 +10,17 @@ from lxml import etree
 
 from penstock.errors import BadSchema
 from penstock.formats.base import WrongValue
-from penstock.formats.scalars import parse_scalar, write_scalar
+from penstock.formats.scalars import is_missing, parse_scalar, write_scalar
 from penstock.schema import STRING, VARIANT, Array, Map, Scalar, Struct, Type
 
 TEXT = "_VALUE"
 _NIL = "{http://www.w3.org/2001/XMLSchema-instance}nil"
-_NOT_IN_NAMES = re.compile(r"[^\w.-]")
+_NAME_START = (
+    "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f"
+    "\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_STARTS = re.compile(f"[{_NAME_START}]")
+_NOT_IN_NAMES = re.compile(f"[^{_NAME_START}0-9.\u00b7\u0300-\u036f\u203f-\u2040-]")
 _NOT_IN_TEXT = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -90,7 +95,7 @@ def write_fields(tag: str, fields: Mapping[str, Any]) -> etree._Element:
     """Nulls are left out; characters that XML cannot hold are replaced."""
     element = etree.Element(_name(tag))
     for name, value in fields.items():
-        if value is None:
+        if is_missing(value):
             continue
         if name == TEXT:
             element.text = _text(value)
@@ -106,7 +111,7 @@ def _write(name: str, value: Any) -> etree._Element:
     if isinstance(value, Mapping):
         return write_fields(name, value)
     element = etree.Element(_name(name))
-    if value is None:
+    if is_missing(value):
         element.set(_NIL, "true")
     else:
         element.text = _text(value)
@@ -115,7 +120,7 @@ def _write(name: str, value: Any) -> etree._Element:
 
 def _name(name: str) -> str:
     safe = _NOT_IN_NAMES.sub("_", name)
-    return safe if safe and (safe[0].isalpha() or safe[0] == "_") else f"_{safe}"
+    return safe if _STARTS.match(safe) else f"_{safe}"
 
 
 def _text(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from penstock.endpoints.files import Files
+from penstock.endpoints.files import Files, Parquet, Table
 from penstock.errors import BadExpression
 from penstock.expr import nodes
 from penstock.expr.nodes import Expr
@@ -77,5 +77,8 @@ def _converts(outlet: Outlet, entries: tuple[Entry, ...], scope: Scope) -> bool:
 
 
 def converts(sink: object, entry: Entry) -> bool:
+    """Columns need every field; other sinks need them only to write another format than the source's."""
+    if isinstance(sink, (Parquet, Table)):
+        return True
     asked = sink.format if isinstance(sink, Files) else None
     return asked is not None and asked.name != entry.format.name

@@ -37,6 +37,7 @@ Lower = Callable[..., Column]
 
 _LARGEST_INDEX = 2**31 - 2
 _EXACT_DOUBLE = 2**53
+_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def lower_variant(expression: Expr, lower: Lower, strict: bool = False) -> Column:
@@ -80,8 +81,7 @@ def _kind(value: Column) -> Column:
 
 
 def _is_number(value: Column) -> Column:
-    kind = _kind(value)
-    return F.coalesce(kind.isin("BIGINT", "DOUBLE", "FLOAT") | kind.startswith("DECIMAL"), F.lit(False))
+    return _kind(value).rlike("^(BIGINT|DECIMAL|DOUBLE|FLOAT)")
 
 
 def _follow(value: Column, path: Path) -> Column:
@@ -110,31 +110,26 @@ def _step(value: Column, part: str | int) -> Column:
     return F.try_element_at(_as(value, "array<variant>"), F.lit(part))
 
 
-def _none() -> Column:
-    return F.array().cast("array<variant>")
-
-
 def _children(value: Column) -> Column:
-    elements = _as(value, "array<variant>")
-    return F.coalesce(elements, F.map_values(_as(value, "map<string,variant>")), _none())
+    return F.coalesce(_as(value, "array<variant>"), F.map_values(_as(value, "map<string,variant>")))
 
 
 def _finds(value: Column, segments: tuple[Segment, ...], lower: Lower) -> Column:
     match segments:
         case (Segment((Where(predicate),), False),):
-            return F.exists(_children(value), lambda item: _holds(predicate, item, lower))
+            found = F.exists(_children(value), lambda item: lower(predicate, item))
+            return F.coalesce(found, F.lit(False))
     return F.size(_nodes(value, segments, lower)) > 0
 
 
-def _holds(predicate: Expr, item: Column, lower: Lower) -> Column:
-    return F.coalesce(lower(predicate, item), F.lit(False))
-
-
 def _nodes(value: Column, segments: tuple[Segment, ...], lower: Lower) -> Column:
-    found = F.array_compact(F.array(value))
-    for segment in segments:
-        found = F.flatten(F.transform(found, _segment(segment, lower)))
-    return found
+    """Selectors answer NULL where a value has no children; it is dropped after each segment and at the end."""
+    if not segments:
+        return F.array_compact(F.array(value))
+    found = _segment(segments[0], lower)(value)
+    for segment in segments[1:]:
+        found = F.flatten(F.array_compact(F.transform(found, _segment(segment, lower))))
+    return F.coalesce(found, F.array().cast("array<variant>"))
 
 
 def _segment(segment: Segment, lower: Lower) -> Callable[[Column], Column]:
@@ -144,7 +139,7 @@ def _segment(segment: Segment, lower: Lower) -> Callable[[Column], Column]:
 
     def select(value: Column) -> Column:
         found = [_select(selector, value, lower) for selector in segment.selectors]
-        return F.concat(*found) if len(found) > 1 else found[0]
+        return F.flatten(F.array_compact(F.array(*found))) if len(found) > 1 else found[0]
 
     return select
 
@@ -154,8 +149,9 @@ def _select(selector: Selector, value: Column, lower: Lower) -> Column:
         case Every():
             return _children(value)
         case Where(predicate):
-            return F.filter(_children(value), lambda item: _holds(predicate, item, lower))
+            return F.filter(_children(value), lambda item: lower(predicate, item))
         case Slice():
+            # The detour gives the array a name, so that its size is not computed from the VARIANT for each element.
             elements = F.array_compact(F.array(_as(value, "array<variant>")))
             return F.flatten(F.transform(elements, lambda array: _slice(array, selector)))
         case str() | int():
@@ -167,7 +163,7 @@ def _slice(array: Column, bounds: Slice) -> Column:
     step = 1 if bounds.step is None else bounds.step
     size = F.size(array).cast("bigint")
     if step == 0:
-        return _none()
+        return F.filter(array, lambda _: F.lit(False))
 
     def bound(given: int | None, default: Column, low: Column, high: Column) -> Column:
         if given is None:
@@ -186,22 +182,26 @@ def _slice(array: Column, bounds: Slice) -> Column:
 
 
 def _compare(operator: str, left: Expr, right: Expr, lower: Lower, total: bool, strict: bool) -> Column:
-    known = [_constant(side) for side in (left, right)]
-    if all(side is not None for side in known):
-        return F.lit(compare_json(operator, *(side[0] for side in known if side)))
-    if known[0] is not None:
-        left, right, operator = right, left, {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(operator, operator)
-    constant = known[0] or known[1]
-    one, other = _value(left, lower), _value(right, lower)
-    compared = _ordered(operator, one, other, constant)
-    nothing = one.isNull() if constant else one.isNull() | other.isNull()
-    if not total:
-        return F.when(nothing, F.lit(None if strict else False).cast("boolean")).otherwise(compared)
-    if constant:
-        return F.when(nothing, F.lit(compare_json(operator, NOTHING, constant[0]))).otherwise(compared)
-    both = one.isNull() & other.isNull()
-    either_equal = {"==": both, "<=": both, ">=": both, "!=": ~both}.get(operator, F.lit(False))
-    return F.when(nothing, either_equal).otherwise(compared)
+    fixed, other_fixed = _constant(left), _constant(right)
+    if fixed and other_fixed:
+        return F.lit(compare_json(operator, fixed[0], other_fixed[0]))
+    if fixed:
+        return _compare(_MIRRORED.get(operator, operator), right, left, lower, total, strict)
+    one = _value(left, lower)
+    symbol = "==" if operator == "!=" else operator
+    if other_fixed:
+        nothing = one.isNull()
+        compared = _against(symbol, one, other_fixed[0])
+    else:
+        other = _value(right, lower)
+        nothing = one.isNull() | other.isNull()
+        compared = _both(symbol, one, other)
+        if total and symbol.endswith("="):
+            compared = compared | (one.isNull() & other.isNull())
+    result = ~compared if operator == "!=" else compared
+    if strict and not total:
+        return F.when(~nothing, result)
+    return ~nothing & result if operator == "!=" and not total else result
 
 
 def _constant(expression: Expr) -> tuple[Any] | None:
@@ -217,29 +217,31 @@ def _refuse_to_look(expression: Expr) -> Any:
     raise AssertionError(f"{expression!r} is not constant")
 
 
-def _ordered(operator: str, one: Column, other: Column, constant: tuple[Any] | None) -> Column:
-    if operator == "!=":
-        return ~_ordered("==", one, other, constant)
-    if constant:
-        return _against(operator, one, constant[0])
-    numbers = F.when((_kind(one) == "BIGINT") & (_kind(other) == "BIGINT"),
-                     _apply(operator, _as(one, "bigint"), _as(other, "bigint")),
-                     ).otherwise(_apply(operator, _as(one, "double"), _as(other, "double")))  # fmt: skip
+def _both(operator: str, one: Column, other: Column) -> Column:
+    """Compare two values of the message; false where one is nothing."""
+    integers = _apply(operator, _as(one, "bigint"), _as(other, "bigint"))
+    doubles = _apply(operator, _as(one, "double"), _as(other, "double"))
+    texts = _apply(operator, _as(one, "string"), _as(other, "string"))
     equal = F.to_json(one) == F.to_json(other) if operator.endswith("=") else F.lit(False)
-    texts = F.when((_kind(one) == "STRING") & (_kind(other) == "STRING"),
-                   _apply(operator, _as(one, "string"), _as(other, "string"))).otherwise(equal)  # fmt: skip
-    return F.when(_is_number(one) & _is_number(other), numbers).otherwise(texts)
+    compared = F.when((_kind(one) == "BIGINT") & (_kind(other) == "BIGINT"), integers)
+    compared = compared.when(_is_number(one) & _is_number(other), doubles)
+    compared = compared.when((_kind(one) == "STRING") & (_kind(other) == "STRING"), texts)
+    return F.coalesce(compared.otherwise(equal), F.lit(False))
 
 
 def _against(operator: str, value: Column, constant: Any) -> Column:
-    """Compare with a constant: the value is cast first, which is cheap, and its kind is read only on success."""
+    """Compare with a constant; false where the value is nothing.
+
+    The value is cast first, which is cheap, and its kind is read only on success.
+    """
     if constant is NOTHING:
+        return value.isNull() if operator.endswith("=") else F.lit(False)
+    if isinstance(constant, bool | None) and not operator.endswith("="):
         return F.lit(False)
-    if isinstance(constant, bool | None):
-        equal = F.is_variant_null(value)
-        if constant is not None:
-            equal = F.coalesce(_as(value, "boolean") == constant, F.lit(False)) & (_kind(value) == "BOOLEAN")
-        return equal if operator.endswith("=") else F.lit(False)
+    if constant is None:
+        return F.is_variant_null(value)
+    if isinstance(constant, bool):
+        return F.coalesce(_as(value, "boolean") == constant, F.lit(False)) & (_kind(value) == "BOOLEAN")
     if isinstance(constant, str):
         compared = _apply(operator, _as(value, "string"), F.lit(constant))
         return F.coalesce(compared, F.lit(False)) & (_kind(value) == "STRING")

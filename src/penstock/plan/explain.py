@@ -1,0 +1,91 @@
+"""The plan as stable text: what people read, what documentation shows, what snapshot tests compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from penstock.expr.text import to_text
+from penstock.patterns.node import DEAD
+from penstock.plan.plan import Entry, Outlet, Plan, PlannedRoute, Stage
+from penstock.schema import Struct
+
+Row = tuple[str, ...]
+
+
+def explain(plan: Plan) -> str:
+    """One line per source, route, step and sink; the same text for the same app everywhere."""
+    entries = {entry.route: entry for entry in plan.entries}
+    widths = _widths([_step(stage)[:-1] for stage in plan.stages()])
+    blocks = [f"app {plan.name}"]
+    for route in plan.routes:
+        lines = [_one_line(_head(route, entries.get(route.name)))]
+        lines += ["  " + _one_line(_columns(_step(stage), widths)) for stage in route.stages]
+        blocks.append("\n".join(lines))
+    blocks.append("\n".join(_ends(plan)))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _head(route: PlannedRoute, entry: Entry | None) -> str:
+    if entry is not None:
+        return f"{route.name} := Source[{entry.source}, {entry.format.name}]  {_reads(entry)}"
+    channels = ", ".join(dict.fromkeys(inflow.channel for inflow in route.inflows))
+    merged = f"  bodies merged: {route.scope.schema.ddl()}" if route.merges else ""
+    return f"{route.name} := Channel[{channels}]{merged}"
+
+
+def _reads(entry: Entry) -> str:
+    """The fields that are decoded; everything else of the body is carried along as it came."""
+    fields = [Struct((field,)).ddl() for field in entry.scope.wanted.fields]
+    paths = [to_text(path) for path in entry.paths]
+    return f"reads {', '.join([*fields, *paths])}" if fields or paths else "reads nothing of the body"
+
+
+def _step(stage: Stage) -> Row:
+    node = stage.node
+    marks = [node.detail()]
+    if getattr(node, "missing", None) == DEAD and "else dead" not in marks[0]:
+        marks.append("missing is a dead letter")
+    if node.stateful:
+        marks.append("keeps state")
+    if node.rewrites:
+        # Only what somebody downstream reads: the rest of the new body is never computed.
+        marks.append(f"body rewritten: {stage.after.wanted.ddl()}".removesuffix(": "))
+    shape = f"channels {node.channels}", f"messages {node.messages}"
+    return node.name, node.pattern, node.template, *shape, "  | ".join(mark for mark in marks if mark)
+
+
+def _ends(plan: Plan) -> Iterator[str]:
+    rows = [_sink(outlet) for outlet in plan.outlets]
+    widths = _widths([row[:-1] for row in rows])
+    yield "sinks" if rows else "no sinks"
+    for row in rows:
+        yield "  " + _one_line(_columns(row, widths))
+    yield _one_line(f"dead letters := {plan.dead_letters}  | {plan.dead_letters.guarantee}")
+
+
+def _sink(outlet: Outlet) -> Row:
+    return f"{outlet.channel} := {outlet.sink}", f"{_bodies(outlet)}  | {outlet.sink.guarantee}"
+
+
+def _bodies(outlet: Outlet) -> str:
+    raw = [inflow.scope.raw for inflow in outlet.inflows]
+    asked = getattr(outlet.sink, "format", None)
+    if asked is not None:
+        return f"bodies as {asked.name}"
+    if all(raw):
+        return "bodies as they came"
+    return "rewritten bodies as json" if not any(raw) else "bodies as they came, rewritten ones as json"
+
+
+def _widths(rows: list[Row]) -> tuple[int, ...]:
+    return tuple(max(map(len, column)) for column in zip(*rows, strict=True))
+
+
+def _columns(row: Row, widths: tuple[int, ...]) -> str:
+    padded = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False))
+    return "  ".join(chain(padded, row[len(widths) :])).rstrip()
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", "\\n").replace("\r", "\\r").rstrip()

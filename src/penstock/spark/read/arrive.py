@@ -1,0 +1,172 @@
+"""From a source to the rows that a plan starts with, in batch and as a stream."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from penstock.endpoints.files import Files, Parquet, Table
+from penstock.endpoints.memory import Memory, as_messages
+from penstock.endpoints.simple import Frame, Rate
+from penstock.errors import BadEndpoint, UnknownField
+from penstock.message import Message
+from penstock.plan.plan import Entry
+from penstock.spark import frame
+from penstock.spark.decode import decode, reads_nothing
+from penstock.spark.read import files
+from penstock.spark.read.numbered import StoredStream, numbered_source, rate_source
+from penstock.spark.types import spark_type
+
+_NULLS = {
+    frame.HEADERS: "map<string, string>",
+    frame.ATTACHMENTS: "map<string, binary>",
+    frame.PARENT: "string",
+    frame.INDEX: "bigint",
+    frame.COUNT: "bigint",
+}
+_META = (frame.ID, frame.HEADERS, frame.ATTACHMENTS, frame.TOPIC, frame.PARTITION, frame.OFFSET, frame.TIME)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a run reads its sources: once, or as a stream whose own notes are kept beside its checkpoint."""
+
+    spark: SparkSession
+    streaming: bool = False
+    notes: str = ""
+    rows_per_batch: int = 100_000
+
+
+def arriving(entry: Entry, reading: Reading) -> DataFrame:
+    """The messages of a source as rows with position, body and decoded fields."""
+    source = entry.source
+    match source:
+        case Files():
+            files.check(source, entry, reading.streaming)
+            log = os.path.join(reading.notes, f"{entry.route}.jsonl")
+            return _complete(_read(reading, lambda name: files.files_source(name, entry, log)))
+        case Rate():
+            return _complete(_read(reading, lambda name: rate_source(name, entry)))
+        case Memory():
+            return _decoded(_stored(source, reading), entry)
+        case Frame():
+            return _decoded(_framed(source, entry, reading), entry)
+        case Parquet():
+            return _parquet(source, entry, reading)
+        case Table():
+            return _parquet(source.as_parquet(), entry, reading)
+    raise BadEndpoint(f"Spark cannot read {source}", fix="use Files, Parquet, Table, Memory, Rate or Frame")
+
+
+def _read(reading: Reading, make) -> DataFrame:  # type: ignore[no-untyped-def]
+    name = f"penstock_{uuid.uuid4().hex}"
+    reading.spark.dataSource.register(make(name))
+    reader = reading.spark.readStream if reading.streaming else reading.spark.read
+    return reader.format(name).load()
+
+
+def _complete(data: DataFrame) -> DataFrame:
+    """The columns that a message has and this source does not give."""
+    have = data.columns
+    columns: dict[str, Column] = {name: F.lit(None).cast(kind) for name, kind in _NULLS.items() if name not in have}
+    defaults = {frame.TOPIC: F.lit(""), frame.PARTITION: F.lit(0), frame.OFFSET: F.lit(0).cast("bigint"),
+                frame.TIME: F.current_timestamp()}  # fmt: skip
+    columns |= {name: column for name, column in defaults.items() if name not in have}
+    if frame.ID not in have:
+        parts = [columns.get(name, F.col(name)).cast("string") for name in (frame.TOPIC, frame.PARTITION, frame.OFFSET)]
+        columns[frame.ID] = F.concat_ws("/", *parts)
+    if "fields" not in have:
+        columns |= {"fields": F.lit(None).cast("struct<>"), "bad": F.lit(None).cast(frame.BAD_TYPE)}
+    return data.withColumns(columns)
+
+
+def _decoded(data: DataFrame, entry: Entry) -> DataFrame:
+    complete = _complete(data)
+    if reads_nothing(entry):
+        return complete
+    return decode(complete.drop("fields", "bad"), entry, F.col(frame.BODY))
+
+
+def _framed(source: Frame, entry: Entry, reading: Reading) -> DataFrame:
+    data: DataFrame = source.dataframe
+    if data.isStreaming != reading.streaming:
+        kind, other = ("streaming", "batch") if data.isStreaming else ("batch", "streaming")
+        raise BadEndpoint(f"route {entry.route!r} reads a {kind} DataFrame in a {other} run",
+                          fix="run it as a stream" if data.isStreaming else "make it with spark.readStream")  # fmt: skip
+    if source.column not in data.columns:
+        raise UnknownField(f"the DataFrame of route {entry.route!r} has no column {source.column!r}",
+                           fix=f"name the column with the raw bodies; it has {', '.join(data.columns)}")  # fmt: skip
+    kept = [F.col(f"`{name}`") for name in data.columns if name in _META and name != source.column]
+    body = F.col(f"`{source.column}`").cast("binary").alias(frame.BODY)
+    if frame.ID in data.columns or frame.OFFSET in data.columns:
+        return data.select(body, *kept)
+    number = F.monotonically_increasing_id()
+    partition = F.shiftright(number, 33).cast("int").alias(frame.PARTITION)
+    return data.select(body, *kept, partition, number.bitwiseAND(F.lit((1 << 33) - 1)).alias(frame.OFFSET))
+
+
+def stored_schema() -> pa.Schema:
+    return pa.schema(
+        [
+            (frame.ID, pa.string()),
+            (frame.HEADERS, pa.map_(pa.string(), pa.string())),
+            (frame.ATTACHMENTS, pa.map_(pa.string(), pa.binary())),
+            (frame.BODY, pa.binary()),
+            (frame.TOPIC, pa.string()),
+            (frame.PARTITION, pa.int32()),
+            (frame.OFFSET, pa.int64()),
+        ]
+    )
+
+
+def _stored(source: Memory, reading: Reading) -> DataFrame:
+    table = pa.Table.from_pylist([_row(message) for message in as_messages(source.messages)], schema=stored_schema())
+    if not reading.streaming:
+        data = reading.spark.createDataFrame(table)
+        return data.repartition(source.partitions) if source.partitions > 1 else data.coalesce(1)
+    os.makedirs(reading.notes, exist_ok=True)
+    path = os.path.join(reading.notes, f"memory-{uuid.uuid4().hex}.arrow")
+    with pa.ipc.new_file(path, table.schema.with_metadata({"rows": str(len(table))})) as writer:
+        writer.write_table(table.combine_chunks())
+    spark_schema = from_arrow_schema(stored_schema())
+    rows, parts = reading.rows_per_batch, source.partitions
+    return _read(reading, lambda name: numbered_source(name, spark_schema, None, lambda: StoredStream(path, rows, parts)))
+
+
+def _row(message: Message) -> dict[str, object]:
+    return {
+        frame.ID: message.id,
+        frame.HEADERS: list(message.headers.items()) or None,
+        frame.ATTACHMENTS: list(message.attachments.items()) or None,
+        frame.BODY: message.raw,
+        frame.TOPIC: message.position.topic,
+        frame.PARTITION: message.position.partition,
+        frame.OFFSET: message.position.offset,
+    }
+
+
+def _parquet(source: Parquet, entry: Entry, reading: Reading) -> DataFrame:
+    """Typed columns need no decoder; the raw body is their JSON."""
+    if not os.path.exists(source.path):
+        raise BadEndpoint(f"route {entry.route!r} reads {source.path}, and there is no such file")
+    schema = entry.format.schema
+    reader = reading.spark.readStream if reading.streaming else reading.spark.read
+    data = reader.schema(spark_type(schema)).parquet(source.path)  # type: ignore[arg-type]
+    whole = F.struct(*(F.col(f"`{name}`") for name in schema.names))
+    wanted = F.struct(*(F.col(f"`{name}`") for name in entry.scope.wanted.names)) if entry.scope.wanted.fields else F.lit(None)
+    number = F.monotonically_increasing_id()
+    rows = data.select(
+        F.to_json(whole).cast("binary").alias(frame.BODY),
+        F.lit(os.path.basename(source.path.rstrip("/"))).alias(frame.TOPIC),
+        F.shiftright(number, 33).cast("int").alias(frame.PARTITION),
+        number.bitwiseAND(F.lit((1 << 33) - 1)).alias(frame.OFFSET),
+        wanted.alias("fields"),
+        F.lit(None).cast(frame.BAD_TYPE).alias("bad"),
+    )
+    return _complete(rows)

@@ -1,0 +1,159 @@
+"""Files as a Spark source, batch and stream."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
+
+from penstock.endpoints.files import Files, find_files
+from penstock.errors import BadEndpoint, BadSchema
+from penstock.formats import Csv, Xml
+from penstock.plan.plan import Entry
+from penstock.spark.read.lines import Chunk, chunks, read_lines
+from penstock.spark.read.records import read_csv_records, read_xml_records
+from penstock.spark.read.rows import RowMaker
+
+BYTES_PER_BATCH = 64 * 1024 * 1024
+STREAM_CHUNK_BYTES = 8 * 1024 * 1024
+
+
+class FilesReader(DataSourceReader):
+    """All files there are, in chunks."""
+
+    def __init__(self, entry: Entry) -> None:
+        assert isinstance(entry.source, Files)
+        self.source, self.format, self.rows = entry.source, entry.format, RowMaker(entry)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        found = [chunk for path in find_files(self.source.path) for chunk in self.chunks(path)]
+        return [InputPartition(chunk) for chunk in found]
+
+    def chunks(self, path: str, **options: int) -> list[Chunk]:
+        whole = isinstance(self.format, (Csv, Xml))
+        return chunks(path, os.path.basename(path), os.path.getsize(path), whole, **options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        chunk, offset = partition.value, 0
+        for bodies in self.bodies(chunk):
+            yield from self.rows(bodies, chunk.topic, chunk.number, offset)
+            offset += len(bodies)
+
+    def bodies(self, chunk: Chunk) -> Iterator[pa.Array]:
+        if isinstance(self.format, Xml):
+            return read_xml_records(chunk, self.source.record)
+        if isinstance(self.format, Csv):
+            return read_csv_records(chunk, self.format)
+        return read_lines(chunk)
+
+
+class FilesStream(FilesReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Files as they appear. Every chunk found gets a number in a log beside the checkpoint; an offset is a number.
+
+    A file must be complete when it appears (write it elsewhere and rename it).
+    """
+
+    def __init__(self, entry: Entry, log: str) -> None:
+        super().__init__(entry)
+        self.log: str = log
+        self.target: int | None = None
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"chunks": 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxBytes(BYTES_PER_BATCH)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.target = len(self._discover())
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        known = self._read_log() if self.target is not None else self._discover()
+        last = len(known) if self.target is None else max(self.target, start["chunks"])
+        if isinstance(limit, ReadAllAvailable):
+            return {"chunks": last}
+        budget, number = getattr(limit, "max_bytes", BYTES_PER_BATCH), start["chunks"]
+        while number < last and (budget > 0 or number == start["chunks"]):
+            budget -= known[number].end - known[number].start
+            number += 1
+        return {"chunks": number}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:  # type: ignore[override]
+        return [InputPartition(chunk) for chunk in self._read_log()[start["chunks"] : end["chunks"]]]
+
+    def _discover(self) -> list[Chunk]:
+        """All chunks known, after writing those of new files to the log."""
+        known = self._read_log()
+        seen = {chunk.path for chunk in known}
+        fresh = [
+            chunk
+            for path in find_files(self.source.path)
+            if path not in seen
+            for chunk in self.chunks(path, chunk_bytes=STREAM_CHUNK_BYTES)
+        ]
+        if fresh:
+            os.makedirs(os.path.dirname(self.log), exist_ok=True)
+            with open(self.log, "a", encoding="utf-8") as file:
+                file.write("".join(json.dumps(vars(chunk)) + "\n" for chunk in fresh))
+                file.flush()
+                os.fsync(file.fileno())
+        return known + fresh
+
+    def _read_log(self) -> list[Chunk]:
+        try:
+            with open(self.log, encoding="utf-8") as file:
+                return [Chunk(**json.loads(line)) for line in file if line.endswith("\n")]
+        except FileNotFoundError:
+            return []
+
+
+def check(source: Files, entry: Entry, streaming: bool) -> None:
+    """What can be wrong with files, found before Spark starts."""
+    found = find_files(source.path)
+    if not found and not (streaming and (os.path.isdir(source.path) or "*" in source.path)):
+        raise BadEndpoint(f"route {entry.route!r} reads {source.path}, and there is no such file",
+                          fix="check the path; it is relative to where you run")  # fmt: skip
+    if isinstance(entry.format, Csv) and entry.format.header:
+        for path in found:
+            _check_header(path, entry.format)
+
+
+def _check_header(path: str, format: Csv) -> None:
+    import csv
+
+    with open(path, encoding="utf-8", errors="replace", newline="") as file:
+        names = next(csv.reader(file, delimiter=format.delimiter, quotechar=format.quote), [])
+    if names and tuple(name.strip().lstrip("\ufeff") for name in names) != format.schema.names:
+        raise BadSchema(f"the header of {path} is {', '.join(names)}, but the schema has {', '.join(format.schema.names)}",
+                        fix="give the fields in the file's order, or header=False for a file without one")  # fmt: skip
+
+
+def files_source(name: str, entry: Entry, log: str) -> type[DataSource]:
+    """A data source class for one entry; Spark pickles it to where it is needed."""
+    from penstock.spark.read.rows import row_type
+
+    class FilesSource(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return name
+
+        def schema(self) -> Any:
+            return row_type(entry)
+
+        def reader(self, schema: Any) -> DataSourceReader:
+            return FilesReader(entry)
+
+        def streamReader(self, schema: Any) -> DataSourceStreamReader:
+            return FilesStream(entry, log)
+
+    return FilesSource

@@ -1,0 +1,94 @@
+"""Lines of a file as Arrow arrays, a bounded piece at a time, without a Python object per line."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+import numpy
+import pyarrow as pa
+
+from penstock.formats.limits import MAX_BODY_BYTES
+
+CHUNK_BYTES = 32 * 1024 * 1024
+"""What one task reads of a file; chunks start at multiples of it, so positions do not change when a file grows."""
+
+BLOCK_BYTES = 4 * 1024 * 1024
+"""What is held in memory at once, but for a single longer line."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The lines of a file that start in [start, end); `number` counts the file's chunks."""
+
+    path: str
+    topic: str
+    number: int
+    start: int
+    end: int
+
+
+def chunks(path: str, topic: str, size: int, whole: bool = False, chunk_bytes: int = CHUNK_BYTES) -> list[Chunk]:
+    """A file as chunks; one chunk when it cannot be entered in the middle."""
+    if whole or path.endswith(".gz") or size <= chunk_bytes:
+        return [Chunk(path, topic, 0, 0, size)]
+    starts = range(0, size, chunk_bytes)
+    return [Chunk(path, topic, number, start, min(start + chunk_bytes, size)) for number, start in enumerate(starts)]
+
+
+def read_lines(chunk: Chunk, skip_first: bool = False) -> Iterator[pa.Array]:
+    """Blocks of lines as binary arrays, empty lines left out."""
+    whole = chunk.path.endswith(".gz")
+    with gzip.open(chunk.path) if whole else open(chunk.path, "rb") as file:
+        position = 0 if whole else _first_line(file, chunk.start)
+        if skip_first and chunk.start == 0:
+            position += len(file.readline())
+        end = None if whole else chunk.end
+        while end is None or position < end:
+            block = file.read(BLOCK_BYTES if end is None else min(BLOCK_BYTES, end - position))
+            if not block:
+                return
+            position += len(block)
+            if not block.endswith(b"\n"):
+                rest = _rest_of_line(file, len(block) - block.rfind(b"\n"))
+                block += rest
+                position += len(rest)
+            lines = as_lines(block)
+            if len(lines):
+                yield lines
+
+
+def _first_line(file: IO[bytes], start: int) -> int:
+    """Where the first line that starts at or after `start` starts."""
+    if start == 0:
+        return 0
+    file.seek(start - 1)
+    file.readline()
+    return file.tell()
+
+
+def _rest_of_line(file: IO[bytes], length: int) -> bytes:
+    """The rest of a line. One that is too long for a message is cut there, and known to be too long by its size."""
+    rest = file.readline(max(MAX_BODY_BYTES + 1 - length, 1))
+    while not rest.endswith(b"\n") and (skipped := file.readline(BLOCK_BYTES)):
+        if skipped.endswith(b"\n"):
+            file.seek(-1, os.SEEK_CUR)
+            break
+    return rest
+
+
+def as_lines(block: bytes) -> pa.Array:
+    if b"\r\n" in block:
+        block = block.replace(b"\r\n", b"\n")
+    if not block.endswith(b"\n"):
+        block += b"\n"
+    ends = numpy.flatnonzero(numpy.frombuffer(block, numpy.uint8) == ord("\n"))
+    text = block.replace(b"\n", b"")
+    offsets = numpy.zeros(len(ends) + 1, numpy.int32)
+    offsets[1:] = ends - numpy.arange(len(ends))
+    lines = pa.Array.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(text)])
+    filled = offsets[1:] > offsets[:-1]
+    return lines if filled.all() else lines.filter(pa.array(filled))

@@ -1,0 +1,55 @@
+"""Bodies as rows: position, raw body, and the fields that the route reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import types as spark
+
+from penstock.plan.plan import Entry
+from penstock.spark.decode import BAD_ARROW, Decoder, decoded_type, reads_nothing
+from penstock.spark.frame import BODY, OFFSET, PARTITION, TOPIC
+from penstock.spark.types import spark_type
+
+ROWS_AT_ONCE = 10_000
+
+
+def row_type(entry: Entry) -> spark.StructType:
+    """What a data source gives to Spark for this entry."""
+    columns = [
+        spark.StructField(TOPIC, spark.StringType()),
+        spark.StructField(PARTITION, spark.IntegerType()),
+        spark.StructField(OFFSET, spark.LongType()),
+        spark.StructField(BODY, spark.BinaryType()),
+    ]
+    if not reads_nothing(entry):
+        columns.append(spark.StructField("fields", spark_type(decoded_type(entry))))
+        columns.append(spark.StructField("bad", spark.StructType.fromDDL("error STRING, reason STRING")))
+    return spark.StructType(columns)
+
+
+class RowMaker:
+    """Makes record batches of bodies for one entry; pickled to the workers."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.decoder = None if reads_nothing(entry) else Decoder(entry)
+
+    def __call__(self, bodies: pa.Array, topic: str, partition: int, offset: int) -> Iterator[pa.RecordBatch]:
+        for start in range(0, len(bodies), ROWS_AT_ONCE):
+            yield self._batch(bodies.slice(start, ROWS_AT_ONCE), topic, partition, offset + start)
+
+    def _batch(self, bodies: pa.Array, topic: str, partition: int, offset: int) -> pa.RecordBatch:
+        length = len(bodies)
+        columns: list[pa.Array] = [
+            pa.repeat(pa.scalar(topic, pa.string()), length),
+            pa.repeat(pa.scalar(partition, pa.int32()), length),
+            pa.array(range(offset, offset + length), pa.int64()),
+            bodies,
+        ]
+        names = [TOPIC, PARTITION, OFFSET, BODY]
+        if self.decoder is not None:
+            fields, bad = self.decoder(bodies)
+            columns += [fields, bad.cast(BAD_ARROW)]
+            names += ["fields", "bad"]
+        return pa.RecordBatch.from_arrays(columns, names=names)

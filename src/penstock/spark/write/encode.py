@@ -1,0 +1,46 @@
+"""The last columns: the place, the body as the sink wants it, and what is known about the message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from penstock.plan.demand import converts
+from penstock.plan.plan import Plan, Scope
+from penstock.spark import frame
+from penstock.spark.frame import AT, BODY, COPIES, DEAD, SCOPE, Places, scope_column
+from penstock.spark.write.outlets import Target
+
+META = "meta"
+_META_COLUMNS = (
+    frame.ID, frame.HEADERS, frame.ATTACHMENTS, frame.TOPIC, frame.PARTITION, frame.OFFSET, frame.TIME,
+    frame.PARENT, frame.INDEX, frame.COUNT, frame.ERROR,
+)  # fmt: skip
+
+
+def encoded(data: DataFrame, plan: Plan, targets: Mapping[int, Target]) -> DataFrame:
+    """Rows of (place, body, meta); meta is null where nobody wants it."""
+    described = [place for place, target in targets.items() if target.wants_meta]
+    meta = F.struct(*_META_COLUMNS)
+    wanted = F.col(AT).isin(*described) if described else F.lit(False)
+    return data.select(AT, _body(plan).alias(BODY), F.when(wanted, meta).alias(META), COPIES)
+
+
+def _body(plan: Plan) -> Column:
+    """A body that nothing rewrote is sent as it came; the others are written as JSON."""
+    places = Places.of(plan)
+    entries = {entry.scope.number: entry for entry in plan.entries}
+    written: dict[int, tuple[Scope, list[int]]] = {}
+    for outlet in plan.outlets:
+        for inflow in outlet.inflows:
+            scope = inflow.scope
+            if not scope.raw or converts(outlet.sink, entries[scope.number]):
+                written.setdefault(scope.number, (scope, []))[1].append(places.sinks[outlet.channel])
+    body: Column | None = None
+    for number, (scope, sinks) in sorted(written.items()):
+        applies = (F.col(SCOPE) == number) & (F.col(AT).isin(*sinks) if scope.raw else F.col(AT) != DEAD)
+        text = F.to_json(F.col(scope_column(scope))).cast("binary")
+        body = F.when(applies, text) if body is None else body.when(applies, text)
+    return F.col(BODY) if body is None else body.otherwise(F.col(BODY))

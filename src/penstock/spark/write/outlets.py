@@ -1,0 +1,98 @@
+"""What each sink needs to know to write: settled when the plan is lowered, pickled to the tasks."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from penstock.endpoints.base import Sink
+from penstock.endpoints.files import OVERWRITE, Files, Parquet, Table
+from penstock.endpoints.memory import Memory
+from penstock.endpoints.simple import Console, Void
+from penstock.errors import BadEndpoint
+from penstock.formats import Format, Json
+from penstock.plan.plan import Outlet, Plan
+from penstock.schema import EMPTY, Struct, merge
+from penstock.spark.frame import DEAD, Places
+
+LINES, DOCUMENT, CSV, PARQUET, KEEP = "lines", "document", "csv", "parquet", "keep"
+DEAD_LETTERS = "dead letters"
+
+
+@dataclass(frozen=True)
+class Target:
+    """One sink: its place number, how its files look, and where they are published (nowhere for KEEP)."""
+
+    place: int
+    channel: str
+    style: str
+    directory: str | None
+    format: Format
+    overwrite: bool = False
+    rows: int | None = None
+    dead: bool = False
+
+    @property
+    def ending(self) -> str:
+        names = {PARQUET: "parquet", KEEP: "arrow", CSV: "csv", DOCUMENT: "xml"}
+        return names.get(self.style) or ("jsonl" if self.format.name == "json" else "txt")
+
+    @property
+    def wants_meta(self) -> bool:
+        return self.dead or self.style in (PARQUET, KEEP)
+
+
+def targets(plan: Plan) -> dict[int, Target]:
+    """The sinks that are written, by place. Void is not among them: it is only counted."""
+    places = Places.of(plan)
+    found = {places.sinks[outlet.channel]: _target(outlet, plan, places.sinks[outlet.channel]) for outlet in plan.outlets}
+    found[DEAD] = _dead_target(plan.dead_letters)
+    return {place: target for place, target in found.items() if target is not None}
+
+
+def _target(outlet: Outlet, plan: Plan, place: int) -> Target | None:
+    return _styled(outlet.sink, place, outlet.channel, _arriving_format(outlet, plan))
+
+
+def _dead_target(sink: Sink) -> Target | None:
+    target = _styled(sink, DEAD, DEAD_LETTERS, Json("id STRING"))
+    if target is None:
+        return None
+    style = LINES if target.style in (CSV, DOCUMENT) else target.style
+    return Target(DEAD, DEAD_LETTERS, style, target.directory, target.format, target.overwrite, target.rows, dead=True)
+
+
+def _styled(sink: Sink, place: int, channel: str, arriving: Format) -> Target | None:
+    match sink:
+        case Void():
+            return None
+        case Files(path, format, _, mode):
+            written = format or arriving
+            styles = {"csv": CSV, "xml": DOCUMENT}
+            return Target(place, channel, styles.get(written.name, LINES), path, written, mode == OVERWRITE)
+        case Parquet(path, _, mode):
+            return Target(place, channel, PARQUET, path, arriving, mode == OVERWRITE)
+        case Table():
+            return _styled(sink.as_parquet(), place, channel, arriving)
+        case Memory():
+            return Target(place, channel, KEEP, None, arriving)
+        case Console(rows):
+            return Target(place, channel, KEEP, None, arriving, rows=rows)
+    raise BadEndpoint(f"Spark cannot write to {sink}", fix="use Files, Parquet, Table, Memory, Console or Void")
+
+
+def _arriving_format(outlet: Outlet, plan: Plan) -> Format:
+    """The source's own format where nothing rewrote the body; JSON of all fields otherwise."""
+    entries = {entry.scope.number: entry for entry in plan.entries}
+    formats = {entries[inflow.scope.number].format.name for inflow in outlet.inflows if inflow.scope.raw}
+    if len(formats) == 1 and all(inflow.scope.raw for inflow in outlet.inflows) and not isinstance(outlet.sink, (Parquet, Table)):
+        return entries[outlet.inflows[0].scope.number].format
+    schema: Struct = EMPTY
+    for inflow in outlet.inflows:
+        schema = merge(schema, inflow.scope.schema)
+    return Json(schema)
+
+
+def staging(target: Target, run: str, scratch: str) -> str:
+    """Where tasks leave files until they are published: on the file system of the final place."""
+    return os.path.join(target.directory, "_staging", run) if target.directory else os.path.join(scratch, run)

@@ -1,0 +1,211 @@
+"""What a task does with its rows: one staged file per sink, and a line in the manifest for each."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+from lxml import etree
+
+from penstock.formats import Malformed, Xml
+from penstock.formats.arrow import arrow_type
+from penstock.formats.xml import parse
+from penstock.spark.write.encode import META
+from penstock.spark.write.outlets import CSV, DOCUMENT, KEEP, PARQUET, Target, staging
+
+MANIFEST = "place INT, path STRING, rows BIGINT, partition INT"
+_MANIFEST_ARROW = pa.schema([("place", pa.int32()), ("path", pa.string()), ("rows", pa.int64()), ("partition", pa.int32())])
+
+
+class Writer(Protocol):
+    def write(self, bodies: pa.Array, meta: pa.StructArray) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class TaskWriter:
+    """The function that Spark maps over the batches of a partition; pickled to the workers."""
+
+    def __init__(self, targets: Mapping[int, Target], run: str, scratch: str) -> None:
+        self.targets, self.run, self.scratch = dict(targets), run, scratch
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        partition = context.partitionId() if context else 0
+        open_writers: dict[int, tuple[Writer, str]] = {}
+        rows: dict[int, int] = {}
+        for batch in batches:
+            at, bodies, meta = batch.column(0), batch.column(1), batch.column(2)
+            for place in pc.unique(at).to_pylist():
+                target = self.targets[place]
+                if place not in open_writers:
+                    open_writers[place] = self._open(target, partition)
+                chosen = pc.equal(at, place)
+                mine = bodies.filter(chosen)
+                open_writers[place][0].write(mine, meta.filter(chosen))
+                rows[place] = rows.get(place, 0) + len(mine)
+        for writer, _ in open_writers.values():
+            writer.close()
+        listed = [{"place": p, "path": path, "rows": rows[p], "partition": partition} for p, (_, path) in open_writers.items()]
+        yield pa.RecordBatch.from_pylist(listed, schema=_MANIFEST_ARROW)
+
+    def _open(self, target: Target, partition: int) -> tuple[Writer, str]:
+        directory = staging(target, self.run, self.scratch)
+        os.makedirs(directory, exist_ok=True)
+        path = os.path.join(directory, f"{target.place}-{partition:05d}-{uuid.uuid4().hex}.{target.ending}")
+        makers: dict[str, Any] = {PARQUET: ParquetWriter, KEEP: KeepWriter, CSV: CsvWriter, DOCUMENT: DocumentWriter}
+        if target.dead and target.style not in (PARQUET, KEEP):
+            return DeadLetterWriter(path), path
+        return makers.get(target.style, LineWriter)(path, target), path
+
+
+class LineWriter:
+    """One body per line. A line end inside JSON can only be white space, so it becomes a blank."""
+
+    def __init__(self, path: str, target: Target) -> None:
+        self.file = open(path, "wb")  # noqa: SIM115
+        self.is_json = target.format.name == "json"
+
+    def write(self, bodies: pa.Array, meta: pa.StructArray) -> None:
+        lines = bodies.to_pylist()
+        text = b"\n".join(lines)
+        if self.is_json and (text.count(b"\n") != len(lines) - 1 or b"\r" in text):
+            text = b"\n".join(line.replace(b"\n", b" ").replace(b"\r", b" ") for line in lines)
+        self.file.write(text + b"\n")
+
+    def close(self) -> None:
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.file.close()
+
+
+class CsvWriter(LineWriter):
+    """Records under a header; bodies that are not CSV yet arrive as JSON."""
+
+    def __init__(self, path: str, target: Target) -> None:
+        super().__init__(path, target)
+        self.format, names = target.format, target.format.schema.names
+        if getattr(target.format, "header", False):
+            self.file.write(self.format.encode_names(names) + b"\n")  # type: ignore[attr-defined]
+
+    def write(self, bodies: pa.Array, meta: pa.StructArray) -> None:
+        for body in bodies.to_pylist():
+            record = self.format.encode(json.loads(body)) if body.startswith(b"{") else body
+            self.file.write(record + b"\n")
+
+
+class DocumentWriter(LineWriter):
+    """XML elements under one root; bodies that are not XML yet arrive as JSON."""
+
+    def __init__(self, path: str, target: Target) -> None:
+        super().__init__(path, target)
+        assert isinstance(target.format, Xml)
+        self.format = target.format
+        self.file.write(b"<?xml version='1.0' encoding='utf-8'?>\n<messages>\n")
+
+    def write(self, bodies: pa.Array, meta: pa.StructArray) -> None:
+        for body in bodies.to_pylist():
+            root = parse(self.format.encode(json.loads(body)) if body.startswith(b"{") else body)
+            text = body if isinstance(root, Malformed) else etree.tostring(root, encoding="utf-8", with_tail=False)
+            self.file.write(text + b"\n")
+
+    def close(self) -> None:
+        self.file.write(b"</messages>\n")
+        super().close()
+
+
+class DeadLetterWriter:
+    """Everything known about a dead letter as one JSON line; bytes that are not text are in base64."""
+
+    def __init__(self, path: str) -> None:
+        self.file = open(path, "wb")  # noqa: SIM115
+
+    def write(self, bodies: pa.Array, meta: pa.StructArray) -> None:
+        for body, known in zip(bodies.to_pylist(), meta.to_pylist(), strict=True):
+            self.file.write(msgspec.json.encode(dead_letter(body, known)) + b"\n")
+
+    def close(self) -> None:
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.file.close()
+
+
+def dead_letter(body: bytes, known: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        text, encoding = body.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        text, encoding = base64.b64encode(body).decode("ascii"), "base64"
+    error = known["error"] or {}
+    return {
+        "route": error.get("route"), "step": error.get("step"), "error": error.get("error"),
+        "reason": error.get("reason"), "attempt": 1, "time": known["time"], "id": known["id"],
+        "topic": known["topic"], "partition": known["partition"], "offset": known["offset"],
+        "headers": dict(known["headers"] or ()), "parent": known["parent"], "body": text, "encoding": encoding,
+    }  # fmt: skip
+
+
+class KeepWriter:
+    """Rows as they are, for the driver to read back; only the first ones when that is all it shows."""
+
+    def __init__(self, path: str, target: Target) -> None:
+        self.path, self.left = path, target.rows
+        self.writer: pa.ipc.RecordBatchFileWriter | None = None
+
+    def write(self, bodies: pa.Array, meta: pa.StructArray) -> None:
+        batch = pa.RecordBatch.from_arrays([bodies, meta], names=["body", META])
+        if self.writer is None:
+            self.writer = pa.ipc.new_file(self.path, batch.schema)
+        if self.left is not None:
+            batch = batch.slice(0, self.left)
+            self.left -= len(batch)
+        self.writer.write_batch(batch)
+
+    def close(self) -> None:
+        assert self.writer is not None
+        self.writer.close()
+
+
+class ParquetWriter:
+    """The body's fields as columns, and beside them what is known about the message."""
+
+    def __init__(self, path: str, target: Target) -> None:
+        self.target = target
+        self.path = path
+        self.writer: pyarrow.parquet.ParquetWriter | None = None
+
+    def write(self, bodies: pa.Array, meta: pa.StructArray) -> None:
+        table = self._dead(bodies, meta) if self.target.dead else self._fields(bodies, meta)
+        if self.writer is None:
+            self.writer = pyarrow.parquet.ParquetWriter(self.path, table.schema, compression="zstd")
+        self.writer.write_table(table)
+
+    def _fields(self, bodies: pa.Array, meta: pa.StructArray) -> pa.Table:
+        schema = self.target.format.schema
+        fields, _ = self.target.format.decode_batch(bodies, schema)
+        known = {f"_{name}": meta.field(name) for name in ("id", "time", "parent", "index", "count", "headers")}
+        columns = fields.cast(arrow_type(schema)).flatten()
+        return pa.table([*columns, *known.values()], names=[*schema.names, *known])
+
+    def _dead(self, bodies: pa.Array, meta: pa.StructArray) -> pa.Table:
+        rows = [dead_letter(body, known) | {"body": body} for body, known in zip(bodies.to_pylist(), meta.to_pylist(), strict=True)]
+        text = ("route", "step", "error", "reason", "id", "topic", "parent", "encoding")
+        schema = pa.schema(
+            [(name, pa.string()) for name in text]
+            + [("attempt", pa.int32()), ("time", pa.timestamp("us", "UTC")), ("partition", pa.int32()), ("offset", pa.int64())]
+            + [("headers", pa.map_(pa.string(), pa.string())), ("body", pa.binary())]
+        )
+        return pa.Table.from_pylist([row | {"headers": list(row["headers"].items())} for row in rows], schema=schema)
+
+    def close(self) -> None:
+        assert self.writer is not None
+        self.writer.close()

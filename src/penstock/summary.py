@@ -1,0 +1,104 @@
+"""What became of the messages of a run: the numbers, their sum, and how people read them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One run, one micro-batch, or several of them added together.
+
+    `filtered` is counted by "route.step". `held` is how many more messages wait in state than before, so that
+    batches add up.
+    """
+
+    app: str
+    batches: int = 0
+    received: int = 0
+    copied: int = 0
+    delivered: Mapping[str, int] = field(default_factory=dict)
+    filtered: Mapping[str, int] = field(default_factory=dict)
+    dead: int = 0
+    held: int = 0
+    seconds: float = 0.0
+
+    @property
+    def missing(self) -> int:
+        """Messages that came in and are nowhere; 0 unless Penstock itself is wrong."""
+        known = sum(self.delivered.values()) + sum(self.filtered.values()) + self.dead + self.held
+        return self.received + self.copied - known
+
+    @property
+    def conserved(self) -> bool:
+        return self.missing == 0
+
+    @property
+    def rate(self) -> float:
+        """Messages received per second."""
+        return self.received / self.seconds if self.seconds > 0 else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "conserved": self.conserved, "rate": round(self.rate, 1)}
+
+    def __add__(self, other: Summary) -> Summary:
+        return Summary(
+            self.app,
+            self.batches + other.batches,
+            self.received + other.received,
+            self.copied + other.copied,
+            _added(self.delivered, other.delivered),
+            _added(self.filtered, other.filtered),
+            self.dead + other.dead,
+            self.held + other.held,
+            self.seconds + other.seconds,
+        )
+
+    def __str__(self) -> str:
+        return text(self)
+
+
+def _added(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+    # A channel that got nothing stays in the table: its zero is a result.
+    total = Counter(left)
+    total.update(right)
+    return dict(total)
+
+
+def text(summary: Summary) -> str:
+    """The summary as a small table, with the equation that shows that no message was lost."""
+    batches = "1 batch" if summary.batches == 1 else f"{summary.batches:,} batches"
+    head = f"{summary.app}: {batches} in {summary.seconds:.1f} s, {summary.rate:,.0f} messages/s"
+    rows = list(_rows(summary))
+    labels = max(len(label) for label, _, _ in rows)
+    names = max(len(name) for _, name, _ in rows)
+    numbers = max(len(f"{count:,}") for _, _, count in rows)
+    table = [f"  {label:<{labels}}  {name:<{names}}  {count:>{numbers},}" for label, name, count in rows]
+    return "\n".join([head, *table, f"  {equation(summary)}"])
+
+
+def _rows(summary: Summary) -> Iterator[tuple[str, str, int]]:
+    yield "in", "", summary.received
+    if summary.copied:
+        yield "copied", "", summary.copied
+    for label, counts in (("out", summary.delivered), ("filtered", summary.filtered)):
+        for index, name in enumerate(sorted(counts)):
+            yield label if index == 0 else "", name, counts[name]
+    yield "dead", "", summary.dead
+    if summary.held:
+        yield "held", "", summary.held
+
+
+def equation(summary: Summary) -> str:
+    """`1,000 in = 900 out + 80 filtered + 20 dead`, and whether it holds."""
+    copied = f" + {summary.copied:,} copied" if summary.copied else ""
+    right = [f"{sum(summary.delivered.values()):,} out", f"{sum(summary.filtered.values()):,} filtered",
+             f"{summary.dead:,} dead"]  # fmt: skip
+    if summary.held:
+        right.append(f"{summary.held:,} held")
+    sign = "=" if summary.conserved else "≠"
+    verdict = "" if summary.conserved else f"  ({abs(summary.missing):,} {'lost' if summary.missing > 0 else 'too many'})"
+    return f"{summary.received:,} in{copied} {sign} {' + '.join(right)}{verdict}"
