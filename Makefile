@@ -34,8 +34,8 @@ clean: ## remove .venv and all that was made from the sources
 	@$(PYTHON) -m venv .venv
 
 .venv/.requirements: requirements.lock | .venv/bin/python
-	@echo 'Installing what requirements.lock lists; the first time takes about 90 seconds.'
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@echo 'Installing what requirements.lock lists; the first time this takes a minute or two.'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes -r requirements.lock
 	@touch $@
 
 .venv/.package: pyproject.toml .venv/.requirements

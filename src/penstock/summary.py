@@ -100,5 +100,7 @@ def equation(summary: Summary) -> str:
     if summary.held:
         right.append(f"{summary.held:,} held")
     sign = "=" if summary.conserved else "≠"
-    verdict = "" if summary.conserved else f"  ({abs(summary.missing):,} {'lost' if summary.missing > 0 else 'too many'})"
+    verdict = ""
+    if not summary.conserved:
+        verdict = f"  ({abs(summary.missing):,} {'lost' if summary.missing > 0 else 'too many'})"
     return f"{summary.received:,} in{copied} {sign} {' + '.join(right)}{verdict}"

@@ -16,9 +16,7 @@ ALL = [Json("value STRING"), Xml("value STRING"), Csv("value STRING"), Text()]
 
 
 def test_types_are_those_that_spark_expects_from_arrow() -> None:
-    ours = arrow_type(
-        schema("s STRING, n BIGINT, d DOUBLE, b BOOLEAN, a ARRAY<STRING>, m MAP<STRING, BIGINT>")
-    )
+    ours = arrow_type(schema("s STRING, n BIGINT, d DOUBLE, b BOOLEAN, a ARRAY<STRING>, m MAP<STRING, BIGINT>"))
     spark = StructType()
     for name, kind in (
         ("s", StringType()),
@@ -50,9 +48,7 @@ def test_a_value_survives_every_format(of: Format) -> None:
 @pytest.mark.parametrize("of", ALL, ids=lambda of: of.name)
 def test_a_body_beyond_the_limit_is_refused(of: Format, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "MAX_BODY_BYTES", 5)
-    assert of.decode(b"123456", of.schema) == Malformed(
-        "BodyTooLarge", "the body has 6 bytes, the limit is 5"
-    )
+    assert of.decode(b"123456", of.schema) == Malformed("BodyTooLarge", "the body has 6 bytes, the limit is 5")
 
 
 @pytest.mark.parametrize("of", [Json("a STRING"), Csv("a STRING"), Text()], ids=lambda of: of.name)

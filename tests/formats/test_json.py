@@ -54,7 +54,7 @@ def as_variant(text: str) -> Any:
 def assert_batch_agrees(bodies: list[bytes], wanted: Struct) -> None:
     expected = [decode(raw, wanted) for raw in bodies]
     inputs = [pa.array(bodies, pa.binary())]
-    if all(is_utf8(raw) for raw in bodies):
+    if all(raw.decode(errors="ignore").encode() == raw for raw in bodies):
         inputs.append(pa.array([raw.decode() for raw in bodies], pa.string()))
     for array in inputs:
         column, errors = Json(ORDER).decode_batch(array, wanted)
@@ -66,14 +66,6 @@ def assert_batch_agrees(bodies: list[bytes], wanted: Struct) -> None:
             found[index] = malformed
         # repr tells 0.0 from -0.0 and 1 from 1.0 and True
         assert repr(found) == repr(expected)
-
-
-def is_utf8(raw: bytes) -> bool:
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 @pytest.mark.parametrize(
@@ -128,11 +120,7 @@ def test_a_value_of_the_declared_type_is_read(ddl: str, raw: bytes, value: Any) 
         ("o STRUCT<x: BIGINT>", b'{"o":{"x":[]}}', "field 'o.x' is [], expected BIGINT"),
         ("o STRUCT<x: BIGINT>", b'{"o":1}', "field 'o' is 1, expected STRUCT<x: BIGINT>"),
         ("v VARIANT", b'{"v":[1e999]}', "field 'v' is 1e999, expected VARIANT"),
-        (
-            "n BIGINT",
-            b'{"n":"' + b"x" * 90 + b'"}',
-            "field 'n' is \"" + "x" * 36 + "..., expected BIGINT",
-        ),
+        ("n BIGINT", b'{"n":%s}' % (b"5" * 90), f"field 'n' is {'5' * 37}..., expected BIGINT"),
     ],
 )
 def test_a_value_of_another_type_is_refused_with_its_field(ddl: str, raw: bytes, reason: str) -> None:
@@ -145,7 +133,8 @@ def test_a_value_of_another_type_is_refused_with_its_field(ddl: str, raw: bytes,
         (b"", "not JSON: the text ends too early at byte 0"),
         (b"[1]", "not a JSON object but array"),
         (b"null", "not a JSON object but null"),
-        (b'{"x":1} x', "not JSON: more text after the value at byte 8"),
+        (b'{"x":1} x', "not JSON: unexpected text at byte 8"),
+        (b'{"x":1} 2', "not JSON: more text after the value at byte 8"),
         (b'{"x":1}{"x":2}', "not JSON: more text after the value at byte 7"),
         (b'{"x":1},{"x":2}', "not JSON: more text after the value at byte 7"),
         (b'{"x":NaN}', "not JSON: unexpected text at byte 5"),
@@ -172,6 +161,12 @@ def test_a_body_that_is_not_one_json_object_is_malformed(raw: bytes, reason: str
 
 def test_fields_that_nobody_reads_are_not_type_checked() -> None:
     assert decode(b'{"n":"text","d":1.5}', schema("d DOUBLE")) == {"d": 1.5}
+
+
+@pytest.mark.parametrize("number", [b"1" * 5000, b"-0." + b"3" * 5000, b"1" * 5000 + b"e-4990", b"0e" + b"9" * 30])
+def test_numbers_of_any_length_are_read_or_refused(number: bytes) -> None:
+    for ddl in ("n BIGINT", "n DOUBLE", "n STRING", "n VARIANT", "other BIGINT"):
+        assert_batch_agrees([b'{"n":' + number + b"}"], schema(ddl))
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH, MAX_DEPTH + 1])
@@ -207,17 +202,14 @@ def test_one_bad_message_in_a_large_batch_is_found_at_its_place() -> None:
     bodies[0] = b"{"
     bodies[2048] = b'{"n":"x"}'
     bodies[4999] = b'{"s":1}'
-    wanted = schema("n BIGINT, s STRING")
-    column, errors = Json(ORDER).decode_batch(pa.array(bodies), wanted)
+    column, errors = Json(ORDER).decode_batch(pa.array(bodies), schema("n BIGINT, s STRING"))
     assert [index for index, _ in errors] == [0, 2048]
     assert column.field(0).to_pylist()[1:2048] == list(range(1, 2048))
     assert column[4999].as_py() == {"n": None, "s": "1"}
 
 
 def test_a_slice_of_a_column_is_decoded_as_it_is_seen() -> None:
-    column, errors = Json(ORDER).decode_batch(
-        pa.array(["x", '{"n":1}', '{"n":2}']).slice(1), schema("n BIGINT")
-    )
+    column, errors = Json(ORDER).decode_batch(pa.array(["x", '{"n":1}', '{"n":2}']).slice(1), schema("n BIGINT"))
     assert (column.to_pylist(), errors) == ([{"n": 1}, {"n": 2}], [])
 
 
@@ -240,18 +232,11 @@ def test_encoding_drops_nulls_of_objects_and_keeps_those_of_arrays() -> None:
     assert Json(ORDER).encode(fields) == '{"n":1,"a":[1,null],"o":{"y":"é"}}'.encode()
 
 
-scalars = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-(2**65), 2**65),
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.text(max_size=8),
-)
+numbers = st.integers(-(2**65), 2**65) | st.floats(allow_nan=False, allow_infinity=False)
+scalars = st.none() | st.booleans() | numbers | st.text(max_size=8)
 documents = st.recursive(
     scalars,
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("ndsbamoxyzkvl"), inner, max_size=5)
-    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("ndsbamoxyzkvl"), inner, max_size=5),
     max_leaves=12,
 )
 typed = st.fixed_dictionaries(
@@ -291,9 +276,7 @@ def bodies(draw: st.DrawFn) -> bytes:
         return raw[:-1].rstrip() + b"," + other[1:] if document and other != b"{}" else raw
     if shape == "scar":
         at = draw(st.integers(0, len(raw)))
-        patch = (
-            draw(st.sampled_from(RAW_TOKENS)).encode() if draw(st.booleans()) else draw(st.binary(max_size=2))
-        )
+        patch = draw(st.sampled_from(RAW_TOKENS)).encode() if draw(st.booleans()) else draw(st.binary(max_size=2))
         return raw[:at] + patch + raw[at + draw(st.integers(0, 3)) :]
     return raw
 

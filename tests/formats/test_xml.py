@@ -155,9 +155,7 @@ def test_an_xpath_that_cannot_be_evaluated_does_not_end_the_batch() -> None:
 
 def test_bad_rows_of_a_batch_are_listed() -> None:
     wanted = schema("a BIGINT")
-    column, errors = Xml(wanted).decode_batch(
-        pa.array(["<m><a>1</a></m>", "<m", None, "<m><a>x</a></m>"]), wanted
-    )
+    column, errors = Xml(wanted).decode_batch(pa.array(["<m><a>1</a></m>", "<m", None, "<m><a>x</a></m>"]), wanted)
     assert column.to_pylist() == [{"a": 1}, None, None, None]
     assert [(index, malformed.error) for index, malformed in errors] == [
         (1, "MalformedBody"),

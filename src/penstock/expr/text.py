@@ -260,10 +260,9 @@ def _special(name: str, arguments: tuple[Expr, ...]) -> Expr:
         from penstock.expr.jsonpath import predicate
 
         return predicate(texts[0])
-    from penstock.expr.xpath import compiled
+    from penstock.expr.xpath import checked
 
-    compiled(texts[0])
-    return nodes.XPath(texts[0], XPATH_KINDS[name])
+    return nodes.XPath(checked(texts[0]), XPATH_KINDS[name])
 
 
 def _lookup(arguments: tuple[Expr, ...]) -> Expr:

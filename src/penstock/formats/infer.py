@@ -60,7 +60,7 @@ def _see(node: Node, seen: _Seen) -> None:
             _see(inner, seen.fields.setdefault(name, _Seen()))
     elif node.kind == "array":
         seen.elements = seen.elements or _Seen()
-        for inner in node.elements:
+        for _, inner in node.members:
             _see(inner, seen.elements)
     elif node.kind == "string":
         seen.scalars.add(STRING)

@@ -52,8 +52,9 @@ class _Batch:
 
     def part(self, bodies: pa.Array, start: int) -> pa.StructArray:
         errors_before = len(self.errors)
-        raws = bodies.cast(pa.binary()).to_pylist()
-        if _needs_a_look(bodies, self.records):
+        binary = bodies.cast(pa.binary())
+        raws = binary.to_pylist()
+        if _needs_a_look(binary, self.records):
             rows = [self.row(start + index, raw) for index, raw in enumerate(raws)]
         else:
             rows = self.rows(start, raws)

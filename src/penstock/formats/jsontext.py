@@ -7,31 +7,36 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from penstock.formats.limits import MAX_DEPTH
 
-_SPACE = re.compile(r"[ \t\n\r]*")
 _TOKEN = re.compile(
-    r"""(?P<mark>[{}\[\],:])
+    r"""[ \t\n\r]*(?:
+        (?P<mark>[{}\[\],:])
       | (?P<string>"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+")
       | (?P<number>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
-      | (?P<word>true|false|null)""",
+      | (?P<word>true|false|null)
+      | (?P<end>\Z))""",
     re.VERBOSE,
 )
+_SPACE = re.compile(r"[ \t\n\r]*")
 _CLOSING = {"object": "}", "array": "]"}
 
 
 @dataclass(slots=True)
 class Node:
-    """`kind` is object, array, string, number, true, false or null; `text` is the value as it was written."""
+    """`kind` is object, array, string, number, true, false or null; `text` is the value as it was written.
+
+    `string` is a string without quotes and escapes. `members` are the keys and values of an object, in the
+    order and as often as they were written, or the elements of an array, under empty keys.
+    """
 
     kind: str
     start: int
-    text: str = ""
-    string: str = ""
-    members: list[tuple[str, Node]] = field(default_factory=list)
-    elements: list[Node] = field(default_factory=list)
+    text: str
+    string: str
+    members: list[tuple[str, Node]]
 
 
 class NotJson(Exception):
@@ -42,53 +47,42 @@ class NotJson(Exception):
 
 
 class _Reader:
+    """Tokens one after the other: the current one is `kind`, `written`, `start`."""
+
     def __init__(self, text: str) -> None:
         self.text = text
-        self.at = 0
+        self.end = 0
+        self.next()
 
-    def token(self) -> tuple[str, str]:
-        """The kind and text of the next token; `at` moves behind it."""
-        start = self._skip_space()
-        found = _TOKEN.match(self.text, start)
+    def next(self) -> None:
+        found = _TOKEN.match(self.text, self.end)
         if found is None:
-            raise NotJson("the text ends too early" if start == len(self.text) else "unexpected text", start)
-        self.at = found.end()
-        return str(found.lastgroup), found[0]
+            raise NotJson("unexpected text", _SPACE.match(self.text, self.end).end())  # type: ignore[union-attr]
+        self.kind = str(found.lastgroup)
+        self.written = found[self.kind]
+        self.end = found.end()
+        self.start = self.end - len(self.written)
 
-    def peek(self, mark: str) -> bool:
-        return self.text.startswith(mark, self._skip_space())
-
-    def string(self) -> str:
-        """The next token, which must be a string, without quotes and escapes."""
-        start = self._skip_space()
-        kind, written = self.token()
-        if kind != "string":
-            raise NotJson("a key must be a string", start)
-        return unescape(written, start)
+    def refuse(self, why: str) -> NotJson:
+        return NotJson("the text ends too early" if self.kind == "end" else why, self.start)
 
     def mark(self, expected: str) -> str:
-        start = self._skip_space()
-        kind, written = self.token()
-        if kind != "mark" or written not in expected:
-            raise NotJson(f"expected {' or '.join(expected)}", start)
+        """The current token, which must be one of these marks; moves on."""
+        written = self.written
+        if self.kind != "mark" or written not in expected:
+            raise self.refuse(f"expected {' or '.join(expected)}")
+        self.next()
         return written
 
-    def end(self) -> None:
-        if self._skip_space() != len(self.text):
-            raise NotJson("more text after the value", self.at)
-
-    def _skip_space(self) -> int:
-        self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]
-        return self.at
-
-
-def unescape(written: str, at: int) -> str:
-    string: str = json.loads(written)
-    try:
-        string.encode("utf-8")
-    except UnicodeEncodeError:
-        raise NotJson("half of a surrogate pair", at) from None
-    return string
+    def string(self) -> str:
+        if "\\" not in self.written:
+            return self.written[1:-1]
+        string: str = json.loads(self.written)
+        try:
+            string.encode("utf-8")
+        except UnicodeEncodeError:
+            raise NotJson("half of a surrogate pair", self.start) from None
+        return string
 
 
 def parse(text: str) -> Node:
@@ -100,45 +94,51 @@ def parse(text: str) -> Node:
         if node.kind in _CLOSING:
             if len(outer) == MAX_DEPTH:
                 raise NotJson(f"nested deeper than {MAX_DEPTH}", node.start)
-            if not reader.peek(_CLOSING[node.kind]):
+            if reader.written != _CLOSING[node.kind]:
                 outer.append((node, _key(reader, node)))
                 continue
-            reader.mark(_CLOSING[node.kind])
-            node.text = text[node.start : reader.at]
+            _close(reader, node)
         while outer:
             parent, key = outer.pop()
-            if parent.kind == "object":
-                parent.members.append((key, node))
-            else:
-                parent.elements.append(node)
-            if reader.mark("," + _CLOSING[parent.kind]) == ",":
+            parent.members.append((key, node))
+            closing = _CLOSING[parent.kind]
+            if reader.written != closing:
+                reader.mark("," + closing)
                 outer.append((parent, _key(reader, parent)))
                 break
-            parent.text = text[parent.start : reader.at]
+            _close(reader, parent)
             node = parent
         else:
-            reader.end()
+            if reader.kind != "end":
+                raise reader.refuse("more text after the value")
             return node
 
 
 def _begin(reader: _Reader) -> Node:
     """A whole scalar, or an object or array of which only the first mark is read."""
-    kind, written = reader.token()
-    start = reader.at - len(written)
-    if kind == "string":
-        return Node("string", start, written, string=unescape(written, start))
-    if kind == "number":
-        return Node("number", start, written)
+    kind, written, start = reader.kind, reader.written, reader.start
+    string = reader.string() if kind == "string" else ""
     if kind == "word":
-        return Node(written, start, written)
-    if written not in "{[":
-        raise NotJson("expected a value", start)
-    return Node("object" if written == "{" else "array", start)
+        kind = written
+    elif kind == "mark" and written in "{[":
+        kind, written = "object" if written == "{" else "array", ""
+    elif kind in ("mark", "end"):
+        raise reader.refuse("expected a value")
+    reader.next()
+    return Node(kind, start, written, string, [])
+
+
+def _close(reader: _Reader, node: Node) -> None:
+    node.text = reader.text[node.start : reader.end]
+    reader.next()
 
 
 def _key(reader: _Reader, parent: Node) -> str:
     if parent.kind == "array":
         return ""
+    if reader.kind != "string":
+        raise reader.refuse("a key must be a string")
     key = reader.string()
+    reader.next()
     reader.mark(":")
     return key

@@ -28,11 +28,7 @@ def build(app: App) -> Plan:
     for route in _in_order(routes, readers):
         draft.add(route)
     outlets = tuple(Outlet(channel, app.sinks[channel], draft.arrivals(channel)) for channel in sorted(app.sinks))
-    return demand.fill(Plan(app.name, tuple(draft.entries), tuple(draft.routes), outlets, _dead(app), readers))
-
-
-def _dead(app: App) -> object:
-    return app.dead_letters
+    return demand.fill(Plan(app.name, tuple(draft.entries), tuple(draft.routes), outlets, app.dead_letters, readers))
 
 
 @dataclass
@@ -54,7 +50,7 @@ class _Draft:
     def add(self, route: Route) -> None:
         inflows: tuple[Inflow, ...] = ()
         if isinstance(route.source, Source):
-            with_format = _located(route, None, lambda: route.source.body_format)  # type: ignore[union-attr]
+            with_format = _located(route, None, lambda: route.source.body_format)
             scope = self.scope(with_format.schema, raw=True)
             self.entries.append(Entry(route.name, route.source, with_format, scope, ()))
         else:
@@ -63,7 +59,7 @@ class _Draft:
         stages: list[Stage] = []
         here = scope
         for node in route.steps:
-            schema = _located(route, node, lambda node=node, here=here: demand.checked(node, here))  # type: ignore[misc]
+            schema = _located(route, node, lambda node=node, here=here: demand.checked(node, here))
             after = self.scope(schema, raw=False) if node.rewrites else here
             stages.append(Stage(route.name, node, here, after))
             for channel in node.sends_to():

@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 from penstock.endpoints.files import Files, Parquet, Table
+from penstock.endpoints.memory import Memory
 from penstock.errors import BadExpression
 from penstock.expr import nodes
 from penstock.expr.nodes import Expr
@@ -80,5 +81,5 @@ def converts(sink: object, entry: Entry) -> bool:
     """Columns need every field; other sinks need them only to write another format than the source's."""
     if isinstance(sink, (Parquet, Table)):
         return True
-    asked = sink.format if isinstance(sink, Files) else None
+    asked = sink.format if isinstance(sink, (Files, Memory)) else None
     return asked is not None and asked.name != entry.format.name

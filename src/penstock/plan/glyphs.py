@@ -39,12 +39,13 @@ _ENRICH = (_square(11, 17, 10) + _arrow((25, 22), (35, 22)) + _square(40, 13, 10
 _REDUCE = (_square(11, 13, 10) + '<rect x="11" y="23" width="10" height="8" class="full"/>'
            + _arrow((25, 22), (36, 22)) + _square(42, 17, 10))  # fmt: skip
 _TAP = _arrow((8, 15), (56, 15)) + _dot(32, 15, 4) + _arrow((32, 19), (32, 37))
-_JOIN = (_line((8, 11), (22, 11), (34, 22)) + _line((8, 33), (22, 33), (34, 22)) + _dot(34, 22) + _arrow((36, 22), (55, 22)))
+_JOIN = (_line((8, 11), (22, 11), (34, 22)) + _line((8, 33), (22, 33), (34, 22)) + _dot(34, 22)
+         + _arrow((36, 22), (55, 22)))  # fmt: skip
 _MULTICAST = _line((8, 22), (24, 22)) + "".join(_arrow((24, 22), (53, y)) for y in (9, 22, 35)) + _dot(24, 22)
 _RECIPIENTS = ('<rect x="10" y="8" width="18" height="28"/>' + "".join(_line((14, y), (24, y)) for y in (15, 22, 29))
                + "".join(_arrow((32, y), (53, y)) for y in (15, 29)))  # fmt: skip
-_BALANCE = (_line((8, 22), (18, 22)) + '<circle cx="27" cy="22" r="9"/>' + '<path d="M23,20 a5,5 0 0 1 8,0" />'
-            + _dot(27, 25, 2) + "".join(_arrow((36, y), (54, y)) for y in (16, 28)))  # fmt: skip
+_BALANCE = (_line((6, 22), (16, 22)) + '<path d="M31,15 A9,9 0 1 0 34,23" marker-end="url(#small)"/>'
+            + "".join(_arrow((39, y), (55, y)) for y in (12, 22, 32)))  # fmt: skip
 _SEQUENCE = "".join(_square(x, 30 - size, size, filled=True) for x, size in ((12, 6), (22, 10), (36, 15)))
 _ONCE = '<circle cx="32" cy="22" r="13"/>' + _letters("1")
 _RETRY = '<path d="M45,14 A15,15 0 1 0 47,25" marker-end="url(#small)"/>'
@@ -56,10 +57,12 @@ TABLE = '<path d="M14,12 a18,6 0 0 1 36,0 V33 a18,6 0 0 1 -36,0 Z"/><path d="M14
 MEMORY = '<rect x="20" y="11" width="24" height="22"/>' + "".join(
     _line((x, top), (x, top + 5)) for x in (26, 32, 38) for top in (6, 33)
 )
-CONSOLE = '<rect x="13" y="8" width="38" height="28" rx="3"/>' + _line((20, 16), (26, 21), (20, 26)) + _line((30, 28), (40, 28))
+CONSOLE = ('<rect x="13" y="8" width="38" height="28" rx="3"/>' + _line((20, 16), (26, 21), (20, 26))
+           + _line((30, 28), (40, 28)))  # fmt: skip
 VOID = '<circle cx="32" cy="22" r="13"/><line x1="23" y1="31" x2="41" y2="13"/>'
 RATE = '<circle cx="32" cy="22" r="14"/>' + _line((32, 13), (32, 22), (39, 26))
-DEAD = '<path d="M12,10 H44 V34 H12 Z"/><polyline points="12,11 28,24 44,11"/><path d="M44,24 l10,10 m0,-10 l-10,10" class="cross"/>'
+DEAD = ('<path d="M12,10 H44 V34 H12 Z"/><polyline points="12,11 28,24 44,11"/>'
+        '<path d="M44,24 l10,10 m0,-10 l-10,10" class="cross"/>')  # fmt: skip
 
 PATTERNS = {
     "content-based router": _ROUTER,

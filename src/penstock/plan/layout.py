@@ -22,9 +22,9 @@ class Layout:
     paths: tuple[tuple[Key, ...], ...]
 
 
-def layout(keys: Sequence[str], edges: Sequence[tuple[str, str]], last: Sequence[str] = ()) -> Layout:
-    """Layers by longest path; keys named in `last` stand in the rightmost layer. The graph has no cycles."""
-    depth = _depths(keys, edges, last)
+def layout(keys: Sequence[str], edges: Sequence[tuple[str, str]], apart: Sequence[str] = ()) -> Layout:
+    """Layers by longest path; keys `apart` have no arrows and stand below the last layer. There are no cycles."""
+    depth = _depths(keys, edges)
     layers: list[list[Key]] = [[] for _ in range(max(depth.values(), default=0) + 1)]
     for key in keys:
         layers[depth[key]].append(key)
@@ -37,10 +37,14 @@ def layout(keys: Sequence[str], edges: Sequence[tuple[str, str]], last: Sequence
         paths.append((start, *stops, end))
     pairs = [pair for path in paths for pair in pairwise(path)]
     ordered = _untangled(layers, pairs)
-    return Layout(tuple(map(tuple, ordered)), _rows(ordered, pairs), tuple(paths))
+    rows = _rows(ordered, pairs)
+    for key in apart:
+        rows[key] = max((rows[other] for other in ordered[-1]), default=-1.0) + 1
+        ordered[-1].append(key)
+    return Layout(tuple(map(tuple, ordered)), rows, tuple(paths))
 
 
-def _depths(keys: Sequence[str], edges: Sequence[tuple[str, str]], last: Sequence[str]) -> dict[str, int]:
+def _depths(keys: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
     before: dict[str, list[str]] = defaultdict(list)
     for start, end in edges:
         before[end].append(start)
@@ -53,8 +57,7 @@ def _depths(keys: Sequence[str], edges: Sequence[tuple[str, str]], last: Sequenc
 
     for key in keys:
         of(key)
-    deepest = max(depth.values(), default=0)
-    return depth | {key: deepest for key in last}
+    return depth
 
 
 def _untangled(layers: list[list[Key]], pairs: Sequence[Pair]) -> list[list[Key]]:

@@ -41,8 +41,9 @@ _MARKERS = (
 def svg(plan: Plan, counts: Mapping[str, Any] | None = None) -> str:
     """The picture; `counts` is a run's `Summary.as_dict()`, drawn on the arrows and under the boxes."""
     drawn = graph(plan, counts)
-    ends = [box.key for box in drawn.boxes if box.kind == DEAD_LETTERS]
-    placed = layout([box.key for box in drawn.boxes], [(edge.start, edge.end) for edge in drawn.edges], last=ends)
+    apart = [box.key for box in drawn.boxes if box.kind == DEAD_LETTERS]
+    linked = [box.key for box in drawn.boxes if box.kind != DEAD_LETTERS]
+    placed = layout(linked, [(edge.start, edge.end) for edge in drawn.edges], apart)
     return _Picture(plan.name, drawn, placed).text()
 
 
@@ -51,6 +52,8 @@ class _Picture:
         self.title, self.drawn, self.placed = title, drawn, placed
         self.boxes = {box.key: box for box in drawn.boxes}
         self.level = {key: level for level, layer in enumerate(placed.layers) for key in layer}
+        self.halves = [max((_box_width(self.boxes[str(key)]) for key in layer if key in self.boxes), default=0.0) / 2
+                       for layer in placed.layers]  # fmt: skip
         self.columns, self.width = self._columns()
         self.height = _TITLE + 2 * _MARGIN + (max(placed.rows.values(), default=0) + 1) * _ROW - 16
 
@@ -61,11 +64,10 @@ class _Picture:
             gaps[self.level[edge.start]] = max(gaps[self.level[edge.start]], _pipe_width(edge) + 44)
         middles: list[float] = []
         at = float(_MARGIN)
-        for level, layer in enumerate(self.placed.layers):
-            widest = max((_box_width(self.boxes[str(key)]) for key in layer if key in self.boxes), default=0.0)
-            middles.append(at + widest / 2)
+        for level, half in enumerate(self.halves):
+            middles.append(at + half)
             # Captions may be wider than the box that arrows leave from: only the rest of the gap is needed.
-            at += widest + max(14.0, gaps[level] - (widest - glyphs.WIDTH) / 2)
+            at += 2 * half + max(36.0, gaps[level] - half + glyphs.WIDTH / 2)
         return middles, max(at - gaps[len(middles) - 1] + _GAP, _MARGIN * 2 + len(self.title) * 9)
 
     def point(self, key: Key) -> Point:
@@ -111,7 +113,10 @@ class _Picture:
         # Through the layers in between an arrow runs level, past the captions of the boxes there.
         through = [point for x, y in stops[1:-1] for point in ((x - half, y), (x + half, y))]
         points = [first, *through, last]
-        commands = [f"M{first[0]:.0f},{first[1]:.0f}"]
+        if abs(points[0][1] - points[1][1]) > _ROW / 2:
+            # A steep arrow bends only when it has left the captions behind.
+            points[0] = (stops[0][0] + self.halves[self.level[path[0]]], first[1])
+        commands = [f"M{first[0]:.0f},{first[1]:.0f}", _level(points[0])]
         for index, (start, end) in enumerate(pairwise(points)):
             commands.append(_level(end) if index % 2 else _curve(start, end))
         line = f'<path class="edge" d="{" ".join(commands)}" marker-end="url(#end)"/>'

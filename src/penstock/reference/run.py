@@ -20,6 +20,7 @@ from penstock.plan.demand import converts
 from penstock.plan.plan import Entry, Outlet, Plan, PlannedRoute, Scope
 from penstock.reference.effects import Continue, Dead, Effect, Filtered, Send
 from penstock.reference.steps import Failure, apply, narrowed, value_of
+from penstock.summary import Summary
 
 DECODE = "decode"
 
@@ -34,12 +35,9 @@ class Outcome:
     filtered: Counter[str] = field(default_factory=Counter)
     dead: list[DeadLetter] = field(default_factory=list)
 
-    @property
-    def delivered(self) -> int:
-        return sum(len(messages) for messages in self.channels.values())
-
-    def is_conserved(self) -> bool:
-        return self.received + self.copied == self.delivered + sum(self.filtered.values()) + len(self.dead)
+    def summary(self, app: str) -> Summary:
+        delivered = {channel: len(messages) for channel, messages in self.channels.items()}
+        return Summary(app, 1, self.received, self.copied, delivered, self.filtered, len(self.dead))
 
 
 @dataclass(frozen=True)

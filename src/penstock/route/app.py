@@ -24,7 +24,7 @@ class App:
     name: str
     routes: tuple[Route, ...]
     sinks: Mapping[str, Sink] = field(default_factory=dict)
-    dead_letters: Sink | None = None
+    dead_letters: Sink = Files("dead-letters")
     origin: Origin | None = field(default_factory=caller, repr=False)
 
     def __init__(

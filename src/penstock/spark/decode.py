@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
+from pyspark.sql.pandas.functions import arrow_udf
 
 from penstock.expr import nodes
 from penstock.expr.evaluate import expression_key
@@ -82,7 +83,7 @@ def decode(data: DataFrame, entry: Entry, body: Column) -> DataFrame:
             fields, bad = decoder(bodies)
             yield pa.StructArray.from_arrays([fields, bad], names=["fields", "bad"])
 
-    udf = F.arrow_udf(decode_batches, result)  # type: ignore[call-overload]
+    udf = arrow_udf(decode_batches, result)  # type: ignore[call-overload]
     decoded = data.withColumn("_decoded", udf(body))
     return decoded.withColumns({"fields": F.col("_decoded.fields"), "bad": F.col("_decoded.bad")}).drop("_decoded")
 

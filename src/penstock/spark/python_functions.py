@@ -80,7 +80,7 @@ def _udf(function: Callable[..., Any], returns: Type) -> Callable[..., Column]:
     result = spark.StructType(
         [spark.StructField("value", spark_type(returns)), spark.StructField("error", spark.StringType())]
     )
-    return F.udf(call, result, useArrow=True)  # type: ignore[return-value]
+    return F.udf(call, result, useArrow=True)
 
 
 def plain(value: Any) -> Any:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
+from pyspark.sql.pandas.functions import arrow_udf
 
 from penstock.formats.arrow import arrow_type
 from penstock.patterns.script import Script
@@ -33,7 +34,7 @@ def run(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     result = spark.StructType(
         [spark.StructField("parts", spark.ArrayType(bodies)), spark.StructField("error", spark.StringType())]
     )
-    udf = F.arrow_udf(scripted, result)  # type: ignore[call-overload]
+    udf = arrow_udf(scripted, result)  # type: ignore[call-overload]
     computed = data.withColumn(_RESULT, udf(F.when(here(stage, places), F.col(scope_column(stage.scope)))))
     problem = F.col(_RESULT).getField("error")
     checked = computed.withColumns(

@@ -16,7 +16,8 @@ from pyspark.sql import functions as F
 
 from penstock.errors import UnsupportedOnSpark
 from penstock.expr.functions import python_pattern
-from penstock.expr.nodes import Expr, Literal
+from penstock.expr import nodes
+from penstock.expr.nodes import Expr, Field, Literal
 from penstock.expr.variant_nodes import (
     Every,
     Segment,
@@ -61,6 +62,9 @@ def lower_variant(expression: Expr, lower: Lower, strict: bool = False) -> Colum
 def _value(expression: Expr, lower: Lower) -> Column:
     """Any operand as a VARIANT."""
     match expression:
+        case VariantField(Field((), nodes.ITEM) as item, path):
+            # A null in an ARRAY<VARIANT> is JSON's null: the element is there.
+            return _follow(F.coalesce(lower(item), F.parse_json(F.lit("null"))), path)
         case VariantField(column, path):
             return _follow(lower(column), path)
         case VariantCall("value"):

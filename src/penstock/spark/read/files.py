@@ -43,7 +43,7 @@ class FilesReader(DataSourceReader):
         whole = isinstance(self.format, (Csv, Xml))
         return chunks(path, os.path.basename(path), os.path.getsize(path), whole, **options)
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         chunk, offset = partition.value, 0
         for bodies in self.bodies(chunk):
             yield from self.rows(bodies, chunk.topic, chunk.number, offset)

@@ -6,7 +6,7 @@ import gzip
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO
+from typing import Any
 
 import numpy
 import pyarrow as pa
@@ -61,7 +61,7 @@ def read_lines(chunk: Chunk, skip_first: bool = False) -> Iterator[pa.Array]:
                 yield lines
 
 
-def _first_line(file: IO[bytes], start: int) -> int:
+def _first_line(file: Any, start: int) -> int:
     """Where the first line that starts at or after `start` starts."""
     if start == 0:
         return 0
@@ -70,7 +70,7 @@ def _first_line(file: IO[bytes], start: int) -> int:
     return file.tell()
 
 
-def _rest_of_line(file: IO[bytes], length: int) -> bytes:
+def _rest_of_line(file: Any, length: int) -> bytes:
     """The rest of a line. One that is too long for a message is cut there, and known to be too long by its size."""
     rest = file.readline(max(MAX_BODY_BYTES + 1 - length, 1))
     while not rest.endswith(b"\n") and (skipped := file.readline(BLOCK_BYTES)):

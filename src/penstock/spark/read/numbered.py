@@ -27,7 +27,7 @@ class RateReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         return ranges(0, self.source.count)
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         first, last = partition.value
         for start in range(first, last, ROWS_AT_ONCE):
             numbers = range(start, min(start + ROWS_AT_ONCE, last))
@@ -87,7 +87,7 @@ class StoredStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         return ranges(start["rows"], end["rows"], self.parts)
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         first, last = partition.value
         with pa.memory_map(self.path) as file:
             table = pa.ipc.open_file(file).read_all().slice(first, last - first)

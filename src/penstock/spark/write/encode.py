@@ -13,7 +13,7 @@ from penstock.spark import frame
 from penstock.spark.frame import AT, BODY, COPIES, DEAD, SCOPE, Places, scope_column
 from penstock.spark.write.outlets import Target
 
-META = "meta"
+META, WRITTEN = "meta", "written"
 _META_COLUMNS = (
     frame.ID, frame.HEADERS, frame.ATTACHMENTS, frame.TOPIC, frame.PARTITION, frame.OFFSET, frame.TIME,
     frame.PARENT, frame.INDEX, frame.COUNT, frame.ERROR,
@@ -21,14 +21,18 @@ _META_COLUMNS = (
 
 
 def encoded(data: DataFrame, plan: Plan, targets: Mapping[int, Target]) -> DataFrame:
-    """Rows of (place, body, meta); meta is null where nobody wants it."""
+    """Rows of (place, body, written, meta): `written` bodies are JSON made here, the others are as they came.
+
+    `meta` is null where nobody wants it.
+    """
     described = [place for place, target in targets.items() if target.wants_meta]
     meta = F.struct(*_META_COLUMNS)
     wanted = F.col(AT).isin(*described) if described else F.lit(False)
-    return data.select(AT, _body(plan).alias(BODY), F.when(wanted, meta).alias(META), COPIES)
+    body, written = _body(plan)
+    return data.select(AT, body.alias(BODY), written.alias(WRITTEN), F.when(wanted, meta).alias(META), COPIES)
 
 
-def _body(plan: Plan) -> Column:
+def _body(plan: Plan) -> tuple[Column, Column]:
     """A body that nothing rewrote is sent as it came; the others are written as JSON."""
     places = Places.of(plan)
     entries = {entry.scope.number: entry for entry in plan.entries}
@@ -38,9 +42,9 @@ def _body(plan: Plan) -> Column:
             scope = inflow.scope
             if not scope.raw or converts(outlet.sink, entries[scope.number]):
                 written.setdefault(scope.number, (scope, []))[1].append(places.sinks[outlet.channel])
-    body: Column | None = None
+    body, made = F.col(BODY), F.lit(False)
     for number, (scope, sinks) in sorted(written.items()):
         applies = (F.col(SCOPE) == number) & (F.col(AT).isin(*sinks) if scope.raw else F.col(AT) != DEAD)
         text = F.to_json(F.col(scope_column(scope))).cast("binary")
-        body = F.when(applies, text) if body is None else body.when(applies, text)
-    return F.col(BODY) if body is None else body.otherwise(F.col(BODY))
+        body, made = F.when(applies, text).otherwise(body), made | applies
+    return body, made

@@ -74,8 +74,8 @@ def _styled(sink: Sink, place: int, channel: str, arriving: Format) -> Target | 
             return Target(place, channel, PARQUET, path, arriving, mode == OVERWRITE)
         case Table():
             return _styled(sink.as_parquet(), place, channel, arriving)
-        case Memory():
-            return Target(place, channel, KEEP, None, arriving)
+        case Memory(_, format):
+            return Target(place, channel, KEEP, None, format or arriving)
         case Console(rows):
             return Target(place, channel, KEEP, None, arriving, rows=rows)
     raise BadEndpoint(f"Spark cannot write to {sink}", fix="use Files, Parquet, Table, Memory, Console or Void")

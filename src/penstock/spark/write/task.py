@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 from lxml import etree
 
-from penstock.formats import Malformed, Xml
+from penstock.formats import Format, Malformed, Xml
 from penstock.formats.arrow import arrow_type
 from penstock.formats.xml import parse
 from penstock.spark.write.encode import META
@@ -26,7 +26,7 @@ _MANIFEST_ARROW = pa.schema([("place", pa.int32()), ("path", pa.string()), ("row
 
 
 class Writer(Protocol):
-    def write(self, bodies: pa.Array, meta: pa.StructArray) -> None: ...
+    def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None: ...
 
     def close(self) -> None: ...
 
@@ -45,14 +45,14 @@ class TaskWriter:
         open_writers: dict[int, tuple[Writer, str]] = {}
         rows: dict[int, int] = {}
         for batch in batches:
-            at, bodies, meta = batch.column(0), batch.column(1), batch.column(2)
+            at, bodies, written, meta = batch.columns
             for place in pc.unique(at).to_pylist():
                 target = self.targets[place]
                 if place not in open_writers:
                     open_writers[place] = self._open(target, partition)
                 chosen = pc.equal(at, place)
                 mine = bodies.filter(chosen)
-                open_writers[place][0].write(mine, meta.filter(chosen))
+                open_writers[place][0].write(mine, written.filter(chosen), meta.filter(chosen))
                 rows[place] = rows.get(place, 0) + len(mine)
         for writer, _ in open_writers.values():
             writer.close()
@@ -76,7 +76,7 @@ class LineWriter:
         self.file = open(path, "wb")  # noqa: SIM115
         self.is_json = target.format.name == "json"
 
-    def write(self, bodies: pa.Array, meta: pa.StructArray) -> None:
+    def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
         lines = bodies.to_pylist()
         text = b"\n".join(lines)
         if self.is_json and (text.count(b"\n") != len(lines) - 1 or b"\r" in text):
@@ -96,11 +96,10 @@ class CsvWriter(LineWriter):
         super().__init__(path, target)
         self.format, names = target.format, target.format.schema.names
         if getattr(target.format, "header", False):
-            self.file.write(self.format.encode_names(names) + b"\n")  # type: ignore[attr-defined]
+            self.file.write(self.format.delimiter.join(names).encode() + b"\n")  # type: ignore[attr-defined]
 
-    def write(self, bodies: pa.Array, meta: pa.StructArray) -> None:
-        for body in bodies.to_pylist():
-            record = self.format.encode(json.loads(body)) if body.startswith(b"{") else body
+    def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
+        for record in in_format(self.format, bodies, written):
             self.file.write(record + b"\n")
 
 
@@ -113,9 +112,9 @@ class DocumentWriter(LineWriter):
         self.format = target.format
         self.file.write(b"<?xml version='1.0' encoding='utf-8'?>\n<messages>\n")
 
-    def write(self, bodies: pa.Array, meta: pa.StructArray) -> None:
-        for body in bodies.to_pylist():
-            root = parse(self.format.encode(json.loads(body)) if body.startswith(b"{") else body)
+    def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
+        for body in in_format(self.format, bodies, written):
+            root = parse(body)
             text = body if isinstance(root, Malformed) else etree.tostring(root, encoding="utf-8", with_tail=False)
             self.file.write(text + b"\n")
 
@@ -124,13 +123,19 @@ class DocumentWriter(LineWriter):
         super().close()
 
 
+def in_format(format: Format, bodies: pa.Array, written: pa.BooleanArray) -> Iterator[bytes]:
+    """Bodies that Spark wrote as JSON in the sink's own format, with the encoder that the reference uses."""
+    for body, is_json in zip(bodies.to_pylist(), written.to_pylist(), strict=True):
+        yield format.encode(json.loads(body)) if is_json and format.name != "json" else body
+
+
 class DeadLetterWriter:
     """Everything known about a dead letter as one JSON line; bytes that are not text are in base64."""
 
     def __init__(self, path: str) -> None:
         self.file = open(path, "wb")  # noqa: SIM115
 
-    def write(self, bodies: pa.Array, meta: pa.StructArray) -> None:
+    def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
         for body, known in zip(bodies.to_pylist(), meta.to_pylist(), strict=True):
             self.file.write(msgspec.json.encode(dead_letter(body, known)) + b"\n")
 
@@ -158,11 +163,12 @@ class KeepWriter:
     """Rows as they are, for the driver to read back; only the first ones when that is all it shows."""
 
     def __init__(self, path: str, target: Target) -> None:
-        self.path, self.left = path, target.rows
+        self.path, self.left, self.format = path, target.rows, target.format
         self.writer: pa.ipc.RecordBatchFileWriter | None = None
 
-    def write(self, bodies: pa.Array, meta: pa.StructArray) -> None:
-        batch = pa.RecordBatch.from_arrays([bodies, meta], names=["body", META])
+    def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
+        converted = pa.array(in_format(self.format, bodies, written), pa.binary())
+        batch = pa.RecordBatch.from_arrays([converted, meta], names=["body", META])
         if self.writer is None:
             self.writer = pa.ipc.new_file(self.path, batch.schema)
         if self.left is not None:
@@ -183,7 +189,7 @@ class ParquetWriter:
         self.path = path
         self.writer: pyarrow.parquet.ParquetWriter | None = None
 
-    def write(self, bodies: pa.Array, meta: pa.StructArray) -> None:
+    def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
         table = self._dead(bodies, meta) if self.target.dead else self._fields(bodies, meta)
         if self.writer is None:
             self.writer = pyarrow.parquet.ParquetWriter(self.path, table.schema, compression="zstd")

@@ -1,0 +1,102 @@
+"""penstock run: an app on Spark, as a batch or as a stream."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.output import complain, say, write
+from penstock.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from penstock.plan.plan import Plan
+    from penstock.route.app import App
+    from penstock.summary import Summary
+
+
+def run(
+    app: Annotated[str, typer.Argument(help="app.py, app.py:name, module:name or routes.yaml")],
+    stream: Annotated[bool, typer.Option("--stream", help="Keep running, in micro-batches.")] = False,
+    checkpoint: Annotated[
+        str | None, typer.Option(help="Stream: the directory that holds how far it has come.")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Stream: end when what is there now is done.")] = False,
+    trigger: Annotated[str | None, typer.Option(help='Stream: how often, like "1 second".')] = None,
+    summary: Annotated[str | None, typer.Option(help="Write the numbers to this JSON file.")] = None,
+    diagram: Annotated[str | None, typer.Option(help="Draw the app with the numbers to this SVG file.")] = None,
+    master: Annotated[str | None, typer.Option(help="The Spark master, like spark://host:7077.")] = None,
+) -> None:
+    """Run an app over what its sources hold, or as a stream; Ctrl-C ends a stream cleanly."""
+    from penstock.route.load import load
+
+    loaded = load(app)
+    plan = loaded.plan
+    for option, given in (("--checkpoint", checkpoint), ("--once", once), ("--trigger", trigger)):
+        if given and not stream:
+            raise typer.BadParameter(f"{option} is for streams: add --stream")
+    with Progress("starting Spark") as progress:
+        if stream:
+            result = _stream(loaded, checkpoint, once, trigger, master, progress)
+        else:
+            result = _batch(loaded, master, progress)
+    _report(plan, result, summary, diagram)
+
+
+def _batch(app: App, master: str | None, progress: Progress) -> Summary:
+    from penstock.spark.run import run_batch
+    from penstock.spark.session import session
+
+    spark = session(app.name, master)
+    progress.say("running")
+    return run_batch(app, spark, progress.show).summary
+
+
+def _stream(
+    app: App, checkpoint: str | None, once: bool, trigger: str | None, master: str | None, progress: Progress
+) -> Summary:
+    from penstock.spark.session import session
+    from penstock.spark.stream import run_stream
+
+    spark = session(app.name, master)
+    progress.say("waiting for messages; Ctrl-C stops")
+    with _stop_at_interrupt(progress) as stop:
+        return run_stream(app, checkpoint, once, trigger, spark, progress.show, stop).summary
+
+
+@contextmanager
+def _stop_at_interrupt(progress: Progress) -> Iterator[threading.Event]:
+    """The first Ctrl-C lets the stream end between two batches; the second one does not wait."""
+    stop = threading.Event()
+
+    def interrupted(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        progress.say("stopping; Ctrl-C again does not wait")
+
+    before = signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _report(plan: Plan, result: Summary, summary: str | None, diagram: str | None) -> None:
+    from penstock.summary import text
+
+    say(text(result))
+    if summary:
+        write(summary, json.dumps(result.as_dict(), indent=2) + "\n")
+    if diagram:
+        from penstock.plan.svg import svg
+
+        write(diagram, svg(plan, result.as_dict()))
+    if not result.conserved:
+        complain("the numbers do not add up: please report this as a bug of Penstock, with the summary")
+        raise typer.Exit(1)

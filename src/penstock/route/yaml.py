@@ -1,0 +1,160 @@
+"""The same app as YAML, both ways.
+
+    app: orders
+    routes:
+      - route: intake
+        from: {files: orders.jsonl, format: json, schema: "id BIGINT, total DOUBLE"}
+        steps:
+          - filter: total > 0
+          - choice: {cases: {cheap: total < 100}, otherwise: rest}
+    sinks:
+      cheap: {files: out/cheap}
+      rest: void
+    dead_letters: {files: dead}
+
+`from` is a source, the name of a channel, or `{join: [a, b]}`. Conditions and mappings are the SQL-like text of
+`penstock.expr.text`; Python functions are named `module:function`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import yaml
+
+from penstock.endpoints.base import Sink, Source
+from penstock.endpoints.files import Files
+from penstock.errors import BadEndpoint, PenstockError
+from penstock.patterns.join import Join, join
+from penstock.patterns.to import To
+from penstock.route.app import App
+from penstock.route.route import Route
+from penstock.route.yamlends import read_endpoint, write_endpoint
+from penstock.route.yamlnodes import Item, read
+from penstock.route.yamlsteps import VERBS, read_step, write_step
+
+
+def from_yaml(text: str, file: str = "") -> App:
+    """The app that a YAML text describes; `file` is what errors call the text."""
+    whole = read(text, file or "<yaml>", "the file")
+    found = whole.keys(("app", "routes"), ("sinks", "dead_letters"))
+    routes = [_route(item) for item in found["routes"].listed()]
+    bound = found["sinks"].entries().items() if "sinks" in found else ()
+    sinks = {channel: _sink(item) for channel, item in bound}
+    dead = _sink(found["dead_letters"]) if "dead_letters" in found else None
+    with found["routes"].located():
+        app = App(found["app"].text(), *routes, sinks=sinks, dead_letters=dead)
+    # The app's own line is where errors about its sinks point.
+    object.__setattr__(app, "origin", found.get("sinks", found["app"]).origin)
+    return app
+
+
+def _route(item: Item) -> Route:
+    found = item.keys(("route", "from"), ("steps",))
+    name = found["route"].text()
+    start = item.below(found["from"].node, f"the source of route {name!r}")
+    with item.located():
+        route = Route(name, _from(start), origin=item.origin)
+    steps = found["steps"].listed() if "steps" in found else []
+    for number, step in enumerate(steps, 1):
+        route = _with_step(route, item.below(step.node, f"step {number} of route {name!r}"))
+    return route
+
+
+def _with_step(route: Route, item: Item) -> Route:
+    verb, settings, name = read_step(item)
+    settings = item.below(settings.node, f"{verb!r} of route {route.name!r}")
+    with settings.located():
+        return route.then(lambda: replace(VERBS[verb](settings), origin=settings.origin), name)
+
+
+def _from(item: Item) -> Source | Join | str:
+    if not item.is_mapping:
+        return item.text()
+    if "join" in item.entries():
+        with item.located():
+            return join(*item.keys(("join",))["join"].texts())
+    source = read_endpoint(item)
+    if not isinstance(source, Source):
+        raise BadEndpoint(f"{item.what} is {source}, which cannot be read", item.origin)
+    return source
+
+
+def _sink(item: Item) -> Sink:
+    sink = read_endpoint(item)
+    if not isinstance(sink, Sink):
+        raise BadEndpoint(f"{item.what} is {sink}, which cannot be written to", item.origin)
+    return sink
+
+
+def to_yaml(app: App) -> str:
+    """The app as YAML; what exists only in memory (messages, DataFrames, lambdas) cannot be written."""
+    document: dict[str, object] = {"app": app.name, "routes": [_written_route(route) for route in app.routes]}
+    steps = [step for route in app.routes for step in route.steps]
+    own = {step.channel for step in steps if isinstance(step, To) and step.sink is not None}
+    sinks = {channel: _flow(write_endpoint(sink, f"the sink of channel {channel!r}"))
+             for channel, sink in app.sinks.items() if channel not in own}  # fmt: skip
+    if sinks:
+        document["sinks"] = sinks
+    if app.dead_letters != Files(f"dead-letters/{app.name}"):
+        document["dead_letters"] = _flow(write_endpoint(app.dead_letters, "the sink of dead letters"))
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+
+
+def _written_route(route: Route) -> dict[str, object]:
+    steps = []
+    for number, step in enumerate(route.steps, 1):
+        what = f"step {number} of route {route.name!r}"
+        try:
+            steps.append({key: _flow(value) for key, value in write_step(step, what).items()})
+        except PenstockError as error:
+            raise type(error)(error.what, error.origin or step.origin, error.fix) from None
+    written: dict[str, object] = {"route": route.name, "from": _written_from(route)}
+    return {**written, "steps": steps} if steps else written
+
+
+def _written_from(route: Route) -> object:
+    match route.source:
+        case Join(sources):
+            return _flow({"join": list(sources)})
+        case str():
+            return route.source
+    try:
+        end = write_endpoint(route.source, f"the source of route {route.name!r}")
+    except PenstockError as error:
+        raise type(error)(error.what, error.origin or route.origin, error.fix) from None
+    # A word alone would be a channel.
+    return _flow({end: True} if isinstance(end, str) else end)
+
+
+class _Line(dict[str, object]):
+    """A mapping written on one line."""
+
+
+def _flow(value: object) -> object:
+    short = isinstance(value, dict) and sum(map(len, map(str, (*value, *value.values())))) < 80
+    return _Line(value) if isinstance(value, dict) and short else value
+
+
+class _Dumper(yaml.SafeDumper):
+    """One line for what is short; no anchors, which people do not expect in a file of routes."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+def _one_line(dumper: yaml.SafeDumper, value: _Line) -> yaml.Node:
+    return dumper.represent_mapping("tag:yaml.org,2002:map", value, flow_style=True)
+
+
+def _list(dumper: yaml.SafeDumper, value: list[object]) -> yaml.Node:
+    short = not any(isinstance(item, (dict, list)) for item in value)
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=short)
+
+
+_Dumper.add_representer(_Line, _one_line)
+_Dumper.add_representer(list, _list)

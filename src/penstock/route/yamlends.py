@@ -1,0 +1,191 @@
+"""Sources, sinks and formats in YAML, both ways: `{files: orders.jsonl, format: json, schema: "id BIGINT"}`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from penstock.endpoints.base import Sink, Source
+from penstock.endpoints.files import APPEND, Files, Parquet, Table
+from penstock.endpoints.memory import Memory
+from penstock.endpoints.simple import Console, Rate, Void
+from penstock.errors import BadEndpoint, BadFile, BadSchema, did_you_mean
+from penstock.formats import Csv, Format, Json, Text, Xml
+from penstock.route.yamlnodes import Item, plain
+from penstock.schema import Struct, schema
+
+_FORMAT_KEYS: dict[str, tuple[str, ...]] = {
+    "json": ("schema",),
+    "xml": ("schema", "root"),
+    "csv": ("schema", "delimiter", "quote", "header"),
+    "text": (),
+}
+_FORMATS = ("format", "schema", "root", "delimiter", "quote", "header")
+_KEYS: dict[str, tuple[str, ...]] = {
+    "files": ("record", "mode", *_FORMATS),
+    "parquet": ("schema", "mode"),
+    "table": ("schema", "mode", "warehouse"),
+    "memory": ("partitions", *_FORMATS),
+    "rate": ("count", "message", *_FORMATS),
+    "console": (),
+    "void": (),
+}
+
+
+def read_endpoint(item: Item) -> Source | Sink:
+    """An endpoint from a mapping, or from its name alone where it needs nothing else."""
+    if not item.is_mapping:
+        name = item.text()
+        simple: dict[str, type[Source | Sink]] = {"void": Void, "console": Console, "memory": Memory}
+        if name not in simple:
+            raise BadEndpoint(f"{item.what}: there is no endpoint {name!r}", item.origin, did_you_mean(name, _KEYS))
+        return simple[name]()
+    entries = item.entries()
+    kinds = [name for name in entries if name in _KEYS]
+    if len(kinds) != 1:
+        name = kinds[1] if kinds else next(iter(entries), "")
+        said = f"is both {kinds[0]!r} and {kinds[1]!r}" if kinds else f"names no endpoint: {name!r} is none"
+        origin = entries[name].origin if name else item.origin
+        raise BadEndpoint(f"{item.what} {said}", origin, did_you_mean(name, _KEYS))
+    kind = kinds[0]
+    with item.located():
+        return _made(kind, item.keys((kind,), _KEYS[kind]))
+
+
+def _made(kind: str, found: dict[str, Item]) -> Source | Sink:
+    main = found.pop(kind)
+    form = {name: found.pop(name) for name in _FORMATS if kind not in ("parquet", "table") and name in found}
+    options: dict[str, Any] = {name: _option(name, item) for name, item in found.items()}
+    if kind in ("files", "memory", "rate"):
+        options["format"] = _format(form)
+    match kind:
+        case "files":
+            return Files(main.text(), **options)
+        case "parquet":
+            return Parquet(main.text(), **options)
+        case "table":
+            return Table(main.text(), **options)
+        case "memory":
+            return Memory((), **options)
+        case "rate":
+            return Rate(main.integer(), **options)
+        case "console":
+            return Console() if main.value() in (None, True) else Console(main.integer())
+    return Void()
+
+
+def _option(name: str, item: Item) -> object:
+    match name:
+        case "partitions" | "count":
+            return item.integer()
+        case "schema":
+            return _schema(item)
+        case "message":
+            return imported(item)
+    return item.text()
+
+
+def _format(found: dict[str, Item]) -> Format | None:
+    if not found:
+        return None
+    name = found["format"].text() if "format" in found else "json"
+    first = next(iter(found.values()))
+    if name not in _FORMAT_KEYS:
+        raise BadSchema(f"unknown format {name!r}", found["format"].origin, did_you_mean(name, _FORMAT_KEYS))
+    for key, item in found.items():
+        if key != "format" and key not in _FORMAT_KEYS[name]:
+            known = ("format", *_FORMAT_KEYS[name])
+            raise BadFile(f"format {name!r} has no {key!r}", item.origin, did_you_mean(key, known))
+    fields = _schema(found["schema"]) if "schema" in found else None
+    with found.get("schema", first).located():
+        if name == "text":
+            return Text()
+        if name == "xml":
+            return Xml(fields, **({"root": found["root"].text()} if "root" in found else {}))
+        if fields is None:
+            raise BadSchema(f"format {name!r} needs a schema", first.origin, 'write schema: "id BIGINT, name STRING"')
+        if name == "json":
+            return Json(fields)
+        signs = {key: found[key].text() for key in ("delimiter", "quote") if key in found}
+        return Csv(fields, **signs, header="header" not in found or found["header"].boolean())
+
+
+def _schema(item: Item) -> Struct:
+    with item.located():
+        return schema(plain(item) if item.is_mapping else item.text())  # type: ignore[arg-type]
+
+
+def imported(item: Item) -> Callable[..., Any]:
+    """The function that `module:function` names."""
+    name = item.text()
+    module, _, qualified = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in qualified.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise BadFile(f"cannot import {name!r}: {error}", item.origin,
+                      "name a function of a module beside this file, as in 'module:function'") from None  # fmt: skip
+    if not callable(found):
+        raise BadFile(f"{name!r} is not a function", item.origin)
+    return found  # type: ignore[no-any-return]
+
+
+def reference(function: Callable[..., Any], what: str) -> str:
+    """`module:function`, which `imported` finds again."""
+    name = f"{function.__module__}:{function.__qualname__}"
+    if "<" in name or function.__module__ == "__main__":
+        raise BadFile(f"{what}: the function {function.__qualname__} cannot be written as YAML", None,
+                      "define it with def at the top of a module that can be imported")  # fmt: skip
+    return name
+
+
+def write_endpoint(end: Source | Sink, what: str) -> dict[str, object] | str:
+    match end:
+        case Files(path, form, record, mode):
+            return {"files": path, **_options(record=record, mode=mode), **write_format(form)}
+        case Parquet(path, fields, mode):
+            return {"parquet": path, **_options(schema=_ddl(fields), mode=mode)}
+        case Table(name, fields, mode, warehouse):
+            elsewhere = warehouse if warehouse != Table("t").warehouse else None
+            return {"table": name, **_options(schema=_ddl(fields), mode=mode, warehouse=elsewhere)}
+        case Memory(messages, form, partitions):
+            if messages:
+                raise BadEndpoint(f"{what}: messages in memory cannot be written as YAML", None, "put them into a file")
+            options = _options(partitions=partitions if partitions != 1 else None) | write_format(form)
+            return {"memory": True, **options} if options else "memory"
+        case Rate(per_second, count, message, form):
+            made = None if message is Rate().message else reference(message, what)
+            return {"rate": per_second, "count": count, **_options(message=made), **write_format(form)}
+        case Console(rows):
+            return {"console": rows} if rows != Console().rows else "console"
+        case Void():
+            return "void"
+    raise BadEndpoint(f"{what}: {end} cannot be written as YAML", None,
+                      f"use one of {', '.join(sorted(_KEYS))}")  # fmt: skip
+
+
+def _options(**options: object) -> dict[str, object]:
+    return {name: value for name, value in options.items() if value is not None and (name, value) != ("mode", APPEND)}
+
+
+def _ddl(fields: object) -> str | None:
+    return None if fields is None else schema(fields).ddl()  # type: ignore[arg-type]
+
+
+def write_format(form: Format | None) -> dict[str, object]:
+    match form:
+        case None:
+            return {}
+        case Csv(fields, delimiter, quote, header):
+            usual = Csv(fields)
+            signs = {"delimiter": delimiter, "quote": quote, "header": header}
+            odd = {name: value for name, value in signs.items() if value != getattr(usual, name)}
+            return {"format": "csv", "schema": fields.ddl(), **odd}
+        case Xml(fields, root):
+            rest = {"schema": fields.ddl()} if fields.fields else {}
+            return {"format": "xml", **rest, **({"root": root} if root != Xml().root else {})}
+        case Text():
+            return {"format": "text"}
+    return {"format": form.name, "schema": form.schema.ddl()}

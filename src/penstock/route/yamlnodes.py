@@ -1,0 +1,160 @@
+"""YAML with lines: every value knows where it stands, so that every error can say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import yaml
+
+from penstock.errors import BadFile, Origin, PenstockError, did_you_mean
+
+_SCALARS = {"tag:yaml.org,2002:" + name for name in ("str", "int", "float", "bool", "null")}
+_KINDS = {yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.ScalarNode: "a single value"}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A value of the file. `what` says in words what it is, for errors: "the source of route 'orders'"."""
+
+    node: yaml.Node
+    what: str
+    file: str
+    lines: tuple[str, ...] = field(repr=False)
+
+    @property
+    def origin(self) -> Origin:
+        line = self.node.start_mark.line
+        return Origin(self.file, line + 1, self.lines[line].strip() if line < len(self.lines) else "")
+
+    def below(self, node: yaml.Node, what: str) -> Item:
+        return Item(node, what, self.file, self.lines)
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Errors of what happens inside point at this item, unless they point into the file already."""
+        try:
+            yield
+        except PenstockError as error:
+            known = isinstance(error.origin, Origin) and error.origin.file == self.file
+            place = error.origin if isinstance(error.origin, str) else self.origin.text
+            origin = error.origin if known else Origin(self.file, self.origin.line, place)
+            raise type(error)(error.what, origin, error.fix) from None
+
+    def wrong(self, expected: str, fix: str | None = None) -> BadFile:
+        found = _KINDS.get(type(self.node), "something else")
+        if isinstance(self.node, yaml.ScalarNode):
+            found = repr(self.node.value) if self.node.tag.endswith(":str") else self.node.value or "nothing"
+            if fix is None and expected == "text" and self.node.value:
+                fix = f'write it in quotes: "{self.node.value}"'
+        return BadFile(f"{self.what} must be {expected}, found {found}", self.origin, fix)
+
+    @property
+    def is_mapping(self) -> bool:
+        return isinstance(self.node, yaml.MappingNode)
+
+    @property
+    def is_list(self) -> bool:
+        return isinstance(self.node, yaml.SequenceNode)
+
+    def value(self) -> str | int | float | bool | None:
+        """A scalar as Python has it; dates, binary data and the tags of other programs are refused."""
+        if not isinstance(self.node, yaml.ScalarNode):
+            raise self.wrong("a single value")
+        if self.node.tag not in _SCALARS:
+            if not self.node.tag.startswith("tag:yaml.org,2002:") or "python" in self.node.tag:
+                raise BadFile(f"the tag {self.node.tag!r} is not read", self.origin, "write plain values")
+            raise self.wrong("text")
+        return _constructed(self.node)
+
+    def text(self) -> str:
+        value = self.value()
+        if not isinstance(value, str) or not value:
+            raise self.wrong("text")
+        return value
+
+    def integer(self) -> int:
+        value = self.value()
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.wrong("a whole number")
+        return value
+
+    def boolean(self) -> bool:
+        value = self.value()
+        if not isinstance(value, bool):
+            raise self.wrong("true or false")
+        return value
+
+    def entries(self) -> dict[str, Item]:
+        if not isinstance(self.node, yaml.MappingNode):
+            raise self.wrong("a mapping")
+        found: dict[str, Item] = {}
+        for key, value in self.node.value:
+            name = self._key(self.below(key, f"a key of {self.what}"))
+            if name in found:
+                raise BadFile(f"{self.what} has the key {name!r} twice", self.below(key, "").origin)
+            found[name] = self.below(value, f"{name!r} of {self.what}")
+        return found
+
+    @staticmethod
+    def _key(item: Item) -> str:
+        # YAML 1.1 reads the words on, off, yes and no as booleans; as keys they are what was typed.
+        if item.value() is None or not isinstance(item.node, yaml.ScalarNode):
+            raise item.wrong("text")
+        return str(item.node.value)
+
+    def listed(self) -> list[Item]:
+        if not isinstance(self.node, yaml.SequenceNode):
+            raise self.wrong("a list")
+        return [self.below(node, f"entry {index} of {self.what}") for index, node in enumerate(self.node.value, 1)]
+
+    def texts(self) -> list[str]:
+        return [item.text() for item in self.listed()]
+
+    def keys(self, required: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, Item]:
+        """The entries of a mapping that has these keys and no others."""
+        found, known = self.entries(), (*required, *optional)
+        for name, item in found.items():
+            if name not in known:
+                raise BadFile(f"{self.what} has no key {name!r}", item.origin, did_you_mean(name, known))
+        for name in required:
+            if name not in found:
+                raise BadFile(f"{self.what} needs {name!r}", self.origin)
+        return found
+
+
+def read(text: str, file: str, what: str) -> Item:
+    """The one document of a YAML text."""
+    lines = tuple(text.split("\n"))
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        raise _unreadable(error, file, lines) from None
+    if node is None:
+        raise BadFile("the file is empty", Origin(file, 1), "write at least app: and routes:")
+    return Item(node, what, file, lines)
+
+
+def _unreadable(error: yaml.YAMLError, file: str, lines: tuple[str, ...]) -> BadFile:
+    mark = getattr(error, "problem_mark", None)
+    line = mark.line if mark is not None else 0
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    shown = lines[line].strip() if line < len(lines) else ""
+    return BadFile(f"not YAML: {problem}", Origin(file, line + 1, shown), "check quotes, colons and indentation")
+
+
+def _constructed(node: yaml.ScalarNode) -> str | int | float | bool | None:
+    loader = yaml.SafeLoader("")
+    try:
+        value: str | int | float | bool | None = loader.construct_object(node)
+        return value
+    finally:
+        loader.dispose()
+
+
+def plain(item: Item) -> object:
+    """A nested value as Python has it; used where the content is somebody else's format (JSON Schema)."""
+    if item.is_mapping:
+        return {key: plain(value) for key, value in item.entries().items()}
+    return [plain(entry) for entry in item.listed()] if item.is_list else item.value()

@@ -1,0 +1,130 @@
+"""Run an app as a stream: the same plan over micro-batches, one query whatever the number of branches and sinks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.errors import BadEndpoint
+from penstock.plan.plan import Plan
+from penstock.route.app import App
+from penstock.spark.execute import Counts, execute
+from penstock.spark.lower import lower
+from penstock.spark.read.arrive import Reading, arriving
+from penstock.spark.run import RunResult, summarized
+from penstock.spark.session import session
+from penstock.spark.write.console import show
+from penstock.spark.write.outlets import targets
+from penstock.spark.write.publish import Kept
+from penstock.summary import Summary
+
+POLL_SECONDS = 0.2
+_RECEIVED = "received"
+
+
+def run_stream(
+    app: App,
+    checkpoint: str | None = None,
+    once: bool = False,
+    trigger: str | None = None,
+    spark: SparkSession | None = None,
+    on_batch: Callable[[Summary], None] | None = None,
+    stop: threading.Event | None = None,
+    rows_per_batch: int = 100_000,
+) -> RunResult:
+    """Micro-batches until stopped, or until what is there now is done (`once`).
+
+    The checkpoint directory holds how far the stream has come: the same one continues, a new one starts afresh.
+    Without one, the position is forgotten when the run ends.
+    """
+    plan = app.plan
+    spark = spark or session(app.name)
+    scratch = tempfile.mkdtemp(prefix="penstock-")
+    try:
+        place = os.path.abspath(checkpoint) if checkpoint else os.path.join(scratch, "checkpoint")
+        reading = Reading(spark, True, os.path.join(place, "penstock-sources"), rows_per_batch)
+        batches = _Batches(plan, scratch, on_batch)
+        query = _start(app, _lowered(plan, reading), batches, place, once, trigger)
+        batches.query = query
+        _wait(query, stop)
+        batches.settle()
+        return batches.result
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _lowered(plan: Plan, reading: Reading) -> DataFrame:
+    """The whole plan over streaming rows: analysed once, run for every micro-batch."""
+    sources = {
+        entry.route: arriving(entry, reading).observe(f"{_RECEIVED} {entry.route}", F.count(F.lit(1)).alias(_RECEIVED))
+        for entry in plan.entries
+    }
+    return lower(plan, sources)
+
+
+def _start(app: App, data: DataFrame, batches: _Batches, place: str, once: bool, trigger: str | None) -> StreamingQuery:
+    writer = data.writeStream.foreachBatch(batches.run).queryName(app.name).option("checkpointLocation", place)
+    if once:
+        writer = writer.trigger(availableNow=True)
+    elif trigger:
+        writer = writer.trigger(processingTime=trigger)
+    return writer.start()
+
+
+def _wait(query: StreamingQuery, stop: threading.Event | None) -> None:
+    try:
+        while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type]
+            if stop is not None and stop.is_set():
+                query.stop()
+                return
+    except StreamingQueryException as error:
+        raise BadEndpoint(f"the stream stopped: {first_line(error)}",
+                          fix="the checkpoint is kept: mend the cause and start it again") from error  # fmt: skip
+
+
+def first_line(error: BaseException) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+class _Batches:
+    """What happens to each micro-batch, and the sum of what happened."""
+
+    def __init__(self, plan: Plan, scratch: str, on_batch: Callable[[Summary], None] | None) -> None:
+        self.plan, self.scratch, self.on_batch = plan, scratch, on_batch
+        self.targets = targets(plan)
+        self.result = RunResult(Summary(plan.name), {outlet.channel: [] for outlet in plan.outlets})
+        self.query: StreamingQuery | None = None
+        self.waiting: dict[int, tuple[Counts, Kept, float]] = {}
+
+    def run(self, data: DataFrame, number: int) -> None:
+        started = time.monotonic()
+        key = f"{self.plan.name}-{number:09d}"
+        counts, kept = execute(data, self.plan, self.targets, key, f"batch-{number}", self.scratch, first=False)
+        show(kept, self.targets)
+        self.waiting[number] = (counts, kept, time.monotonic() - started)
+        self.settle()
+
+    def settle(self) -> None:
+        """Add up the batches whose progress Spark has reported: only then is it known how many messages came in."""
+        for progress in self.query.recentProgress if self.query is not None else ():
+            if progress.batchId in self.waiting and progress.observedMetrics:
+                counts, kept, seconds = self.waiting.pop(progress.batchId)
+                summary = summarized(self.plan, counts, _received(progress), seconds)
+                self.result.add(summary, kept)
+                if self.on_batch:
+                    self.on_batch(self.result.summary)
+
+
+def _received(progress: Any) -> int:
+    metrics = progress.observedMetrics
+    return sum(row[_RECEIVED] for name, row in metrics.items() if name.startswith(_RECEIVED))

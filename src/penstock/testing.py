@@ -1,0 +1,120 @@
+"""Test an app on lists: through the reference in milliseconds, or through Spark in batch or as a stream.
+
+    from penstock.testing import run
+
+    result = run(app, [{"total": 50}, {"total": 500}])
+    assert result.bodies("cheap") == [{"total": 50}]
+    assert not result.dead
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.endpoints.base import Source
+from penstock.endpoints.memory import Memory
+from penstock.errors import BadRoute, UnknownChannel, did_you_mean
+from penstock.message import DeadLetter, Message
+from penstock.reference import run as reference
+from penstock.route.app import App
+from penstock.summary import Summary
+
+REFERENCE, SPARK, STREAM = "reference", "spark", "stream"
+
+
+@dataclass(frozen=True)
+class Result:
+    """Where every message ended. Channels that end in a sink are there, be they empty or not."""
+
+    channels: Mapping[str, list[Message]]
+    dead: list[DeadLetter]
+    summary: Summary
+
+    @property
+    def filtered(self) -> Mapping[str, int]:
+        """How many messages each step filtered, by "route.step"."""
+        return self.summary.filtered
+
+    def messages(self, channel: str) -> list[Message]:
+        """What arrived in a channel, in the order of ids."""
+        if channel not in self.channels:
+            raise UnknownChannel(f"no sink is bound to channel {channel!r}", fix=did_you_mean(channel, self.channels))
+        return sorted(self.channels[channel], key=lambda message: _order(message.id))
+
+    def bodies(self, channel: str) -> list[Any]:
+        """The bodies that arrived in a channel: JSON as Python values, anything else as text."""
+        return [_value(message.raw) for message in self.messages(channel)]
+
+
+def run(
+    app: App,
+    messages: Iterable[object] | Mapping[str, Iterable[object]],
+    engine: str = REFERENCE,
+    partitions: int = 1,
+    rows_per_batch: int = 100_000,
+) -> Result:
+    """Run an app on messages given as dicts, text or bytes, instead of its own sources, into lists instead of its sinks.
+
+    With several sources, `messages` maps the name of each source's route to its messages.
+    """
+    given = _by_route(app, messages)
+    tested = on_lists(app, given, partitions)
+    if engine == REFERENCE:
+        outcome = reference.run(tested.plan, given)
+        return Result(outcome.channels, outcome.dead, outcome.summary(app.name))
+    if engine == SPARK:
+        from penstock.spark.run import run_batch
+
+        result = run_batch(tested)
+    elif engine == STREAM:
+        from penstock.spark.stream import run_stream
+
+        result = run_stream(tested, once=True, rows_per_batch=rows_per_batch)
+    else:
+        raise BadRoute(f"there is no engine {engine!r}", fix=did_you_mean(engine, (REFERENCE, SPARK, STREAM)))
+    return Result(result.channels, result.dead, result.summary)
+
+
+def on_lists(app: App, messages: Mapping[str, Iterable[object]], partitions: int = 1) -> App:
+    """The same app with lists at its ends; sinks keep the format they write."""
+    routes = [
+        replace(route, source=Memory(tuple(messages.get(route.name, ())), route.source.body_format, partitions))
+        if isinstance(route.source, Source)
+        else route
+        for route in app.routes
+    ]
+    bare = [replace(route, steps=tuple(_without_sink(step) for step in route.steps)) for route in routes]
+    kept = {channel: Memory(format=getattr(sink, "format", None)) for channel, sink in app.sinks.items()}
+    return App(app.name, *bare, sinks=kept, dead_letters=Memory())
+
+
+def _without_sink(step: Any) -> Any:
+    return replace(step, sink=None) if getattr(step, "sink", None) is not None else step
+
+
+def _by_route(app: App, messages: Iterable[object] | Mapping[str, Iterable[object]]) -> dict[str, list[object]]:
+    sources = [route.name for route in app.routes if isinstance(route.source, Source)]
+    if isinstance(messages, Mapping):
+        for name in messages:
+            if name not in sources:
+                raise UnknownChannel(f"no route named {name!r} has a source", fix=did_you_mean(name, sources))
+        return {name: list(values) for name, values in messages.items()}
+    if len(sources) != 1:
+        raise BadRoute(f"app {app.name!r} has {len(sources)} sources: {', '.join(sources)}",
+                       fix="give the messages of each as {route: [...]}")  # fmt: skip
+    return {sources[0]: list(messages)}
+
+
+def _order(identity: str) -> list[tuple[bool, int, str]]:
+    parts = identity.replace(".", "/").split("/")
+    return [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
+
+
+def _value(raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except ValueError:
+        return raw.decode("utf-8", "replace")

@@ -1,0 +1,54 @@
+"""Hypothesis strategies for expression trees."""
+
+from __future__ import annotations
+
+import os.path
+
+from hypothesis import strategies as st
+
+from penstock.expr import nodes
+from penstock.expr.functions import FUNCTIONS
+from penstock.schema import BOOLEAN, DOUBLE, STRING, Array
+
+words = st.sampled_from(["a", "total", "body", "header", "item", "end", "NOT", "upper", "x-y", "a b", "", "`", "'", '"', "ü", "1"])
+names = words | st.text(max_size=4)
+parts = names | st.integers(-3, 3)
+values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6)
+fields = st.builds(
+    nodes.Field, st.lists(parts, max_size=3).map(tuple), st.sampled_from([nodes.BODY, nodes.HEADER, nodes.ITEM])
+)
+literals = st.builds(nodes.Literal, values)
+xpaths = st.builds(
+    nodes.XPath,
+    st.sampled_from(["/a/b", "//a[@b = 'x']", '//a[@b = "it\'s"]']),
+    st.sampled_from([BOOLEAN, STRING, DOUBLE, Array(STRING)]),
+)
+json_paths = st.sampled_from([nodes.JsonPath("$..a"), nodes.JsonPath("length(@.a) > 'b'")])
+
+
+def _several(inner: st.SearchStrategy[nodes.Expr], least: int, most: int) -> st.SearchStrategy[tuple[nodes.Expr, ...]]:
+    return st.lists(inner, min_size=least, max_size=most).map(tuple)
+
+
+def _larger(inner: st.SearchStrategy[nodes.Expr]) -> st.SearchStrategy[nodes.Expr]:
+    return st.one_of(
+        st.builds(nodes.Compare, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), inner, inner),
+        st.builds(nodes.And, _several(inner, 2, 3)),
+        st.builds(nodes.Or, _several(inner, 2, 3)),
+        st.builds(nodes.Not, inner),
+        st.builds(nodes.In, inner, st.lists(values, max_size=3).map(tuple)),
+        st.builds(nodes.Present, inner),
+        st.builds(nodes.AnyOf, inner, inner),
+        st.builds(nodes.Select, inner, inner),
+        st.builds(nodes.Call, st.sampled_from(sorted(FUNCTIONS)), _several(inner, 0, 3)),
+        st.builds(nodes.Case, st.lists(st.tuples(inner, inner), min_size=1, max_size=2).map(tuple), inner),
+        st.builds(
+            nodes.Lookup, inner, st.lists(st.tuples(values, values), min_size=1, max_size=2).map(tuple), inner
+        ),
+        st.builds(
+            lambda arguments: nodes.Function(os.path.join, STRING, arguments, "posixpath:join"), _several(inner, 0, 2)
+        ),
+    )
+
+
+trees = st.recursive(fields | literals | xpaths | json_paths, _larger, max_leaves=12)
