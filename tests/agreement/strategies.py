@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from penstock.expr.nodes import Expr
 SCHEMA = (
     "n BIGINT, d DOUBLE, s STRING, b BOOLEAN, tags ARRAY<STRING>, numbers ARRAY<BIGINT>, "
     "lines ARRAY<STRUCT<price: DOUBLE, name: STRING, parts: ARRAY<BIGINT>>>, "
-    "who STRUCT<name: STRING, age: BIGINT, home: STRUCT<city: STRING, zip: BIGINT>>, m MAP<STRING, BIGINT>"
+    "who STRUCT<name: STRING, age: BIGINT, home: STRUCT<city: STRING, zip: BIGINT>>, m MAP<STRING, BIGINT>, junk STRING"
 )
 OWNERS = lookup_table([{"key": "a", "city": "Rome", "rank": 1}, {"key": "é", "city": None, "rank": 2}], key="key")
 
@@ -62,6 +63,7 @@ BODIES = st.fixed_dictionaries(
         "lines": _maybe(st.lists(_maybe(LINES), max_size=3)),
         "who": _maybe(WHO),
         "m": _maybe(st.dictionaries(TEXT, _maybe(INTEGERS), max_size=2)),
+        "junk": _maybe(TEXT),
         "unread": WRONG,
     },
 )
@@ -94,6 +96,7 @@ def _field(paths: list[Any]) -> st.SearchStrategy[Expr]:
     return st.sampled_from(paths).map(nodes.Field)
 
 
+@cache
 def numbers(depth: int = 2) -> st.SearchStrategy[Expr]:
     leaf = st.one_of(_field(NUMBER_FIELDS), st.one_of(st.integers(-5, 5), st.floats(-9, 9)).map(nodes.Literal))
     if depth == 0:
@@ -112,6 +115,7 @@ def numbers(depth: int = 2) -> st.SearchStrategy[Expr]:
     )  # fmt: skip
 
 
+@cache
 def texts(depth: int = 2) -> st.SearchStrategy[Expr]:
     leaf = st.one_of(_field(TEXT_FIELDS), TEXT.map(nodes.Literal))
     if depth == 0:
@@ -134,6 +138,7 @@ def texts(depth: int = 2) -> st.SearchStrategy[Expr]:
     )  # fmt: skip
 
 
+@cache
 def conditions(depth: int = 2) -> st.SearchStrategy[Expr]:
     operator = st.sampled_from(["==", "!=", "<", "<=", ">", ">="])
     below = max(depth - 1, 0)
@@ -173,8 +178,8 @@ def _grown(route: Route, draw: Any) -> tuple[Route, str]:
         case "table":
             missing, into = draw(st.sampled_from(["null", "dead"])), draw(st.sampled_from([None, "owner"]))
             return route.enrich_from(OWNERS, body.s, missing=missing, into=into), kind
-        case "drop":
-            return route.drop("m"), kind
+        case "drop" if all(step.pattern != "content filter" for step in route.steps):
+            return route.drop("junk"), kind
         case "python":
             return route.filter(short_text), kind
     return route.tap("tapped"), "tap"

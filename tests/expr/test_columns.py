@@ -11,6 +11,7 @@ from penstock.schema import BOOLEAN, STRING
 def test_operators_make_trees() -> None:
     assert repr(body.a + 1 > 2 * body.b) == "a + 1 > 2 * b"
     assert repr((body.a == 1) & ~(body.b != 2) | body.c) == "a = 1 AND NOT (b != 2) OR c"
+    assert repr(body.a & body.b & (body.c | body.d | body.e)) == "a AND b AND (c OR d OR e)"
     assert repr(body.lines.any(item.price / 2 <= header["limit"])) == "any(lines, item.price / 2 <= header.limit)"
 
 

@@ -8,7 +8,8 @@ from penstock.expr.xpath import checked, xpath, xpath_number, xpath_string, xpat
 
 def test_the_kind_of_result_is_chosen_by_the_function() -> None:
     columns = [xpath("//a"), xpath_string("//a"), xpath_number("//a"), xpath_strings("//a")]
-    assert list(map(repr, columns)) == ["xpath('//a')", "xpath_string('//a')", "xpath_number('//a')", "xpath_strings('//a')"]
+    texts = ["xpath('//a')", "xpath_string('//a')", "xpath_number('//a')", "xpath_strings('//a')"]
+    assert list(map(repr, columns)) == texts
 
 
 @pytest.mark.parametrize(

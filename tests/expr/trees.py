@@ -10,10 +10,13 @@ from penstock.expr import nodes
 from penstock.expr.functions import FUNCTIONS
 from penstock.schema import BOOLEAN, DOUBLE, STRING, Array
 
-words = st.sampled_from(["a", "total", "body", "header", "item", "end", "NOT", "upper", "x-y", "a b", "", "`", "'", '"', "ü", "1"])
+words = st.sampled_from([
+    "a", "total", "body", "header", "item", "end", "NOT", "upper", "x-y", "a b", "", "`", "'", '"', "ü", "1"
+])  # fmt: skip
 names = words | st.text(max_size=4)
 parts = names | st.integers(-3, 3)
-values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6)
+_finite = st.floats(allow_nan=False, allow_infinity=False)
+values = st.none() | st.booleans() | st.integers() | _finite | st.text(max_size=6)
 fields = st.builds(
     nodes.Field, st.lists(parts, max_size=3).map(tuple), st.sampled_from([nodes.BODY, nodes.HEADER, nodes.ITEM])
 )
@@ -42,9 +45,7 @@ def _larger(inner: st.SearchStrategy[nodes.Expr]) -> st.SearchStrategy[nodes.Exp
         st.builds(nodes.Select, inner, inner),
         st.builds(nodes.Call, st.sampled_from(sorted(FUNCTIONS)), _several(inner, 0, 3)),
         st.builds(nodes.Case, st.lists(st.tuples(inner, inner), min_size=1, max_size=2).map(tuple), inner),
-        st.builds(
-            nodes.Lookup, inner, st.lists(st.tuples(values, values), min_size=1, max_size=2).map(tuple), inner
-        ),
+        st.builds(nodes.Lookup, inner, st.lists(st.tuples(values, values), min_size=1, max_size=2).map(tuple), inner),
         st.builds(
             lambda arguments: nodes.Function(os.path.join, STRING, arguments, "posixpath:join"), _several(inner, 0, 2)
         ),
@@ -52,3 +53,17 @@ def _larger(inner: st.SearchStrategy[nodes.Expr]) -> st.SearchStrategy[nodes.Exp
 
 
 trees = st.recursive(fields | literals | xpaths | json_paths, _larger, max_leaves=12)
+
+_scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 2),
+    st.sampled_from([2**53, 2**53 + 1, -(2**63), 2**63 - 1, 0.5, 1.0, -2.0, 0.1, 1e300, 1.5e-7]),
+    st.sampled_from(["", "a", "ab", "b", "1", "true", "null", "ü", "𝄞", "a\nb"]),
+)
+_members = st.sampled_from(["a", "b", "c", "x'\"", "x.y"])
+json_values = st.recursive(
+    _scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_members, inner, max_size=3),
+    max_leaves=8,
+)

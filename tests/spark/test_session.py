@@ -121,7 +121,7 @@ def test_two_processes_at_once_stop_silently_on_ctrl_c(
     monkeypatch.undo()
     processes = [start_interrupted(tmp_path / name, extra) for name, extra in (("a", {}), ("b", broken))]
     for process in processes:
-        assert process.communicate(timeout=120) == ("running\nNone 7\n", "")
+        assert process.communicate(timeout=300) == ("running\nNone 7\n", "")
         assert process.returncode == 0
     assert [list((tmp_path / name).iterdir()) for name in ("a", "b")] == [[], []]
 

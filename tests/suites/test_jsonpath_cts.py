@@ -102,9 +102,7 @@ def test_spark_finds_what_the_suite_expects_or_refuses_by_name(interpreted: Spar
             if not is_expected(case, found[question])] == []  # fmt: skip
 
 
-def _answers(
-    spark: SparkSession, asked: list[tuple[nodes.Expr, str]], columns: dict[nodes.Expr, Column]
-) -> list[str]:
+def _answers(spark: SparkSession, asked: list[tuple[nodes.Expr, str]], columns: dict[nodes.Expr, Column]) -> list[str]:
     """One job: a row for each document, where only its own selector is evaluated."""
     rows = [(number, document) for number, (_, document) in enumerate(asked)]
     documents = spark.createDataFrame(rows, "number INT, document STRING").coalesce(1)

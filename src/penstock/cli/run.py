@@ -71,7 +71,7 @@ def _stream(
 
 @contextmanager
 def _stop_at_interrupt(progress: Progress) -> Iterator[threading.Event]:
-    """The first Ctrl-C lets the stream end between two batches; the second one does not wait."""
+    """The first Ctrl-C asks the stream to end; the second one does not wait for it."""
     stop = threading.Event()
 
     def interrupted(number: int, frame: object) -> None:

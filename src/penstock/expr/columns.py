@@ -69,10 +69,14 @@ class Column:
         return Column(nodes.Compare(">=", self._expression, expression(other)))
 
     def __and__(self, other: object) -> Column:
-        return Column(nodes.And((self._expression, expression(other))))
+        left = self._expression
+        terms = left.terms if isinstance(left, nodes.And) else (left,)
+        return Column(nodes.And((*terms, expression(other))))
 
     def __or__(self, other: object) -> Column:
-        return Column(nodes.Or((self._expression, expression(other))))
+        left = self._expression
+        terms = left.terms if isinstance(left, nodes.Or) else (left,)
+        return Column(nodes.Or((*terms, expression(other))))
 
     def __invert__(self) -> Column:
         return Column(nodes.Not(self._expression))

@@ -71,6 +71,10 @@ def _modulo(left: int, right: int) -> int | None:
     return -rest if left < 0 else rest
 
 
+def _absolute(value: Any) -> Any:
+    return integer(abs(value)) if isinstance(value, int) else abs(value)
+
+
 def _round(value: float, digits: int) -> float | None:
     with localcontext() as context:
         context.prec = 400
@@ -158,7 +162,7 @@ FUNCTIONS: dict[str, Signature] = {
     "multiply": Signature(_NUMBERS, NUMBER, _arithmetic(lambda left, right: left * right)),
     "divide": Signature(_NUMBERS, DOUBLE, _divide),
     "modulo": Signature((INTEGER, INTEGER), INTEGER, _modulo),
-    "absolute": Signature((NUMBER,), NUMBER, lambda value: integer(abs(value)) if isinstance(value, int) else abs(value)),
+    "absolute": Signature((NUMBER,), NUMBER, _absolute),
     "round": Signature((DOUBLE, LITERAL_INTEGER), DOUBLE, _round),
     "concat": Signature((STRING,), STRING, lambda *parts: "".join(parts), repeats=True),
     "upper": _text(str.upper),

@@ -183,7 +183,7 @@ class XPath(Expr):
 
 @dataclass(frozen=True, slots=True)
 class JsonPath(Expr):
-    """An RFC 9535 query beyond what the other nodes express: true when it finds something. Reference only."""
+    """An RFC 9535 condition beyond what the other nodes express; on Spark only inside a VARIANT."""
 
     query: str
     unsupported: str = field(default="", compare=False)

@@ -8,7 +8,9 @@ from penstock.expr import nodes
 from penstock.expr.nodes import Expr, Value
 from penstock.schema import BOOLEAN, DOUBLE, STRING, Array, Path, Type
 
-RESERVED = frozenset("AND OR NOT IN IS NULL LIKE BETWEEN TRUE FALSE CASE WHEN THEN ELSE END".split())
+RESERVED = frozenset({
+    "AND", "OR", "NOT", "IN", "IS", "NULL", "LIKE", "BETWEEN", "TRUE", "FALSE", "CASE", "WHEN", "THEN", "ELSE", "END"
+})  # fmt: skip
 ROOTS = (nodes.BODY, nodes.HEADER, nodes.ITEM)
 INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "modulo": "%"}
 XPATH_KINDS: dict[str, Type] = {

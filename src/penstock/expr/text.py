@@ -247,7 +247,8 @@ class _Reader:
 def _special(name: str, arguments: tuple[Expr, ...]) -> Expr:
     if name in ("any", "select"):
         if len(arguments) != 2:
-            raise BadExpression(f"{name} takes a collection and a condition", fix=f"write {name}(lines, item.price > 5)")
+            fix = f"write {name}(lines, item.price > 5)"
+            raise BadExpression(f"{name} takes a collection and a condition", fix=fix)
         return (nodes.AnyOf if name == "any" else nodes.Select)(*arguments)
     if name == "lookup":
         return _lookup(arguments)
@@ -272,13 +273,15 @@ def _lookup(arguments: tuple[Expr, ...]) -> Expr:
     otherwise = rest.pop() if len(rest) % 2 else nodes.Literal(None)
     parts = [part.value for part in rest if isinstance(part, nodes.Literal)]
     if len(parts) < len(rest):
-        raise BadExpression("the pairs of lookup are literals", fix="use CASE WHEN ... THEN ... END for computed values")
+        fix = "use CASE WHEN ... THEN ... END for computed values"
+        raise BadExpression("the pairs of lookup are literals", fix=fix)
     return nodes.Lookup(value, tuple(zip(parts[::2], parts[1::2], strict=True)), otherwise)
 
 
 def _python(texts: list[str], arguments: tuple[Expr, ...]) -> Expr:
     if len(texts) < 2:
-        raise BadExpression("python takes a function and its return type", fix="write python('module:function', 'STRING', ...)")
+        fix = "write python('module:function', 'STRING', ...)"
+        raise BadExpression("python takes a function and its return type", fix=fix)
     name, returns = texts[:2]
     module, _, qualified = name.partition(":")
     try:
@@ -286,6 +289,6 @@ def _python(texts: list[str], arguments: tuple[Expr, ...]) -> Expr:
         for part in qualified.split("."):
             function = getattr(function, part)
     except (ImportError, AttributeError, ValueError) as error:
-        raise BadExpression(f"cannot import {name!r}: {error}",
-                            fix="name a function of an importable module, as in 'package.module:function'") from None  # fmt: skip
+        fix = "name a function of an importable module, as in 'package.module:function'"
+        raise BadExpression(f"cannot import {name!r}: {error}", fix=fix) from None
     return nodes.Function(function, from_ddl(f"value {returns}").fields[0][1], arguments, name)

@@ -166,8 +166,8 @@ def _argument(name: str, index: int, argument: Expr, kind: Type, wanted: Kind) -
         if not (isinstance(argument, nodes.Literal) and isinstance(argument.value, str) and argument.value):
             raise refuse("a literal text that is not empty")
         if wanted == PATTERN and not is_portable_pattern(argument.value):
-            raise BadExpression(f"{name}: {argument.value!r} is not a portable regular expression",
-                                fix=r"use RFC 9485 syntax: [0-9] for \d; no look-around, no back-references")  # fmt: skip
+            fix = r"use RFC 9485 syntax: [0-9] for \d; no look-around, no back-references"
+            raise BadExpression(f"{name}: {argument.value!r} is not a portable regular expression", fix=fix)
         if wanted == PATTERN and functions.has_anchor(argument.value):
             raise BadExpression(f"{name}: {argument.value!r} has an anchor, ^ or $",
                                 fix="matches covers the whole text; search finds a part")  # fmt: skip

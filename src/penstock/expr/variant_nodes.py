@@ -25,7 +25,7 @@ class Slice(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Every(Expr):
-    """All elements of an array, or all member values of an object."""
+    """All elements of an array, or all member values of an object in the order of their names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,12 +74,13 @@ def json_value(expression: Expr, look: Look) -> Any:
 
 def follow_json(value: Any, path: Path) -> Any:
     for part in path:
-        if isinstance(part, int) and isinstance(value, (list, tuple)) and -len(value) <= part < len(value):
-            value = value[part]
-        elif isinstance(part, str) and isinstance(value, Mapping) and part in value:
-            value = value[part]
+        if isinstance(part, str):
+            inside = isinstance(value, Mapping) and part in value
         else:
+            inside = isinstance(value, (list, tuple)) and -len(value) <= part < len(value)
+        if not inside:
             return NOTHING
+        value = value[part]
     return value
 
 
@@ -132,9 +133,14 @@ def _given(value: Any) -> list[Any]:
 
 
 def _children(value: Any) -> list[Any]:
+    """Elements in order; member values in the order of their names, which RFC 9535 leaves open and Spark sorts."""
     if isinstance(value, Mapping):
-        return list(value.values())
+        return [value[name] for name in sorted(value, key=_in_java_order)]
     return list(value) if isinstance(value, (list, tuple)) else []
+
+
+def _in_java_order(name: str) -> bytes:
+    return name.encode("utf-16-be", "surrogatepass")
 
 
 def _below(value: Any) -> Iterator[Any]:

@@ -161,7 +161,7 @@ def _check_channels(app: App, routes: list[Route], readers: dict[str, str]) -> N
     for channel in app.sinks:
         if channel not in sent:
             raise UnknownChannel(f"the sink of channel {channel!r} gets nothing: no route sends there",
-                                 app.origin, did_you_mean(channel, sent))  # fmt: skip
+                                 app.sink_origins.get(channel, app.origin), did_you_mean(channel, sent))  # fmt: skip
 
 
 def _in_order(routes: list[Route], readers: dict[str, str]) -> list[Route]:

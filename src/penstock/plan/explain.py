@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
+from penstock.endpoints.files import OVERWRITE
 from penstock.expr.text import to_text
 from penstock.patterns.node import DEAD
 from penstock.plan.plan import Entry, Outlet, Plan, PlannedRoute, Stage
@@ -65,7 +66,8 @@ def _ends(plan: Plan) -> Iterator[str]:
 
 
 def _sink(outlet: Outlet) -> Row:
-    return f"{outlet.channel} := {outlet.sink}", f"{_bodies(outlet)}  | {outlet.sink.guarantee}"
+    replaced = "  | a new run replaces earlier ones" if getattr(outlet.sink, "mode", "") == OVERWRITE else ""
+    return f"{outlet.channel} := {outlet.sink}", f"{_bodies(outlet)}  | {outlet.sink.guarantee}{replaced}"
 
 
 def _bodies(outlet: Outlet) -> str:

@@ -68,7 +68,7 @@ def run(plan: Plan, messages: Mapping[str, Iterable[object]] | Iterable[object])
     """All messages through the plan. With several sources, `messages` maps the name of a source's route to a list."""
     given = messages if isinstance(messages, Mapping) else {_only_entry(plan).route: messages}
     outcome = Outcome(channels={outlet.channel: [] for outlet in plan.outlets})
-    runner = _Runner(plan, outcome, [])
+    runner = _Runner(plan, outcome, None)
     for route, values in given.items():
         entry = _entry(plan, route)
         for message in as_messages(values):
@@ -79,9 +79,10 @@ def run(plan: Plan, messages: Mapping[str, Iterable[object]] | Iterable[object])
 def trace(plan: Plan, message: object, route: str | None = None) -> Trace:
     """The path of one message."""
     entry = _entry(plan, route) if route else plan.entries[0]
-    runner = _Runner(plan, Outcome(channels={outlet.channel: [] for outlet in plan.outlets}), [])
-    runner.enter(entry, as_messages([message])[0])
-    return Trace(tuple(runner.steps), runner.outcome)
+    steps: list[TraceStep] = []
+    outcome = Outcome(channels={outlet.channel: [] for outlet in plan.outlets})
+    _Runner(plan, outcome, steps).enter(entry, as_messages([message])[0])
+    return Trace(tuple(steps), outcome)
 
 
 def _only_entry(plan: Plan) -> Entry:
@@ -103,7 +104,7 @@ def _entry(plan: Plan, route: str) -> Entry:
 class _Runner:
     plan: Plan
     outcome: Outcome
-    steps: list[TraceStep]
+    steps: list[TraceStep] | None
 
     def enter(self, entry: Entry, message: Message) -> None:
         self.outcome.received += 1
@@ -119,7 +120,8 @@ class _Runner:
         stage = route.stages[index]
         effects = apply(stage, message)
         self.outcome.copied += len(effects) - 1
-        self._note(route.name, stage.node.name, stage.node.pattern, _values(stage, message), _said(effects))
+        if self.steps is not None:
+            self._note(route.name, stage.node.name, stage.node.pattern, _values(stage, message), _said(effects))
         for effect in effects:
             match effect:
                 case Continue(continued):
@@ -154,7 +156,8 @@ class _Runner:
         self.outcome.dead.append(DeadLetter(message, route, step, dead.error, dead.reason))
 
     def _note(self, route: str, step: str, pattern: str, values: tuple[tuple[str, Any], ...], outcome: str) -> None:
-        self.steps.append(TraceStep(route, step, pattern, values, outcome))
+        if self.steps is not None:
+            self.steps.append(TraceStep(route, step, pattern, values, outcome))
 
 
 def decode(entry: Entry, raw: bytes) -> dict[str, Any] | Malformed:

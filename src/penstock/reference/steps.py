@@ -129,7 +129,7 @@ def _balanced(stage: Stage, node: Balance, message: Message) -> str:
         key = value_of(stage, node.key, message)
         if key is None:
             raise Failure(MISSING_FIELD, "the sticky key is missing")
-        number = turn(str(key).lower() if isinstance(key, bool) else str(key), node.seed)
+        number = turn(_text(key), node.seed)
     elif node.strategy == RANDOM:
         number = turn(message.id, node.seed)
     else:
@@ -183,10 +183,15 @@ def _looked_up(stage: Stage, node: EnrichFromTable, message: Message) -> Message
     key = value_of(stage, node.on, message)
     row = node.table.rows.get(key) if key is not None else None
     if row is None and node.missing == DEAD:
-        raise Failure(NOT_IN_TABLE, f"{node.table} has no row for {key!r}")
+        shown = "nothing" if key is None else _text(key)
+        raise Failure(NOT_IN_TABLE, f"{node.table} has no row for {shown}")
     found = {name: (row[name] if row is not None else None) for name in node.looked_up().names}
     added = {node.into: found if row is not None else None} if node.into else found
     return message.with_fields({**(message.fields or {}), **added})
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _elements(stage: Stage, node: Split, message: Message) -> list[dict[str, Any]]:

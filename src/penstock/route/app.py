@@ -26,6 +26,7 @@ class App:
     sinks: Mapping[str, Sink] = field(default_factory=dict)
     dead_letters: Sink = Files("dead-letters")
     origin: Origin | None = field(default_factory=caller, repr=False)
+    sink_origins: Mapping[str, Origin] = field(default_factory=dict, repr=False)
 
     def __init__(
         self, name: str, *routes: Route, sinks: Mapping[str, Sink] | None = None, dead_letters: Sink | None = None
@@ -39,7 +40,7 @@ class App:
                 sink = getattr(step, "sink", None)
                 if sink is not None and bound.setdefault(step.channel, sink) is not sink:  # type: ignore[attr-defined]
                     raise DuplicateName(f"channel {step.channel!r} has two sinks", step.origin)  # type: ignore[attr-defined]
-        for key, value in {"name": name, "routes": tuple(routes), "sinks": bound, "origin": origin,
+        for key, value in {"name": name, "routes": tuple(routes), "sinks": bound, "origin": origin, "sink_origins": {},
                            "dead_letters": dead_letters or Files(f"dead-letters/{name}")}.items():  # fmt: skip
             object.__setattr__(self, key, value)
 

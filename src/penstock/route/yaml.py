@@ -40,13 +40,13 @@ def from_yaml(text: str, file: str = "") -> App:
     whole = read(text, file or "<yaml>", "the file")
     found = whole.keys(("app", "routes"), ("sinks", "dead_letters"))
     routes = [_route(item) for item in found["routes"].listed()]
-    bound = found["sinks"].entries().items() if "sinks" in found else ()
-    sinks = {channel: _sink(item) for channel, item in bound}
+    bound = found["sinks"].entries() if "sinks" in found else {}
+    sinks = {channel: _sink(item) for channel, item in bound.items()}
     dead = _sink(found["dead_letters"]) if "dead_letters" in found else None
     with found["routes"].located():
         app = App(found["app"].text(), *routes, sinks=sinks, dead_letters=dead)
-    # The app's own line is where errors about its sinks point.
-    object.__setattr__(app, "origin", found.get("sinks", found["app"]).origin)
+    object.__setattr__(app, "origin", found["app"].origin)
+    object.__setattr__(app, "sink_origins", {channel: item.origin for channel, item in bound.items()})
     return app
 
 

@@ -39,7 +39,7 @@ def _make(java: Java, file: Path) -> None:
     tried(file).touch()
     with tempfile.TemporaryDirectory(prefix="penstock-training-") as scratch:
         unfinished = file.parent / f"unfinished-{os.getpid()}"
-        options = [f"-XX:ArchiveClassesAtExit={unfinished}", *_base_options(java, file)]
+        options = [f'"-XX:ArchiveClassesAtExit={unfinished}"', *_base_options(java, file)]
         spark = session("training", conf={"spark.driver.extraJavaOptions": " ".join(options)}, quick=True)
         _use_what_routes_use(spark, Path(scratch))
         gateway = SparkContext._gateway
@@ -59,7 +59,7 @@ def _base_options(java: Java, file: Path) -> list[str]:
     base = file.with_suffix(".base")
     command = [str(java.home / "bin" / "java"), "-Xshare:dump", f"-XX:SharedArchiveFile={base}"]
     subprocess.run(command, capture_output=True, check=True, timeout=120)
-    return [f"-XX:SharedArchiveFile={base}"]
+    return [f'"-XX:SharedArchiveFile={base}"']
 
 
 def _use_what_routes_use(spark: SparkSession, scratch: Path) -> None:

@@ -15,8 +15,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from penstock.errors import UnsupportedOnSpark
-from penstock.expr.functions import python_pattern
 from penstock.expr import nodes
+from penstock.expr.functions import python_pattern
 from penstock.expr.nodes import Expr, Field, Literal
 from penstock.expr.variant_nodes import (
     Every,

@@ -1,0 +1,64 @@
+"""The numbers of a run: that they add up, and how they look."""
+
+from __future__ import annotations
+
+import json
+
+from penstock.summary import Summary, equation, text
+
+RUN = Summary("orders", 1, 1000, 20, {"cheap": 600, "rest": 300}, {"intake.filter": 100}, 20, 0, 2.5)
+
+
+def test_every_message_is_somewhere() -> None:
+    assert RUN.conserved
+    assert not Summary("orders", 1, 1).conserved
+    assert Summary("orders", 1, 5, held=5).conserved
+
+
+def test_batches_add_up() -> None:
+    second = Summary("orders", 1, 10, 0, {"cheap": 4, "new": 0}, {"intake.other": 1}, 2, 3, 0.5)
+    total = RUN + second
+    delivered, filtered = {"cheap": 604, "rest": 300, "new": 0}, {"intake.filter": 100, "intake.other": 1}
+    assert total == Summary("orders", 2, 1010, 20, delivered, filtered, 22, 3, 3.0)
+    assert total.conserved
+    assert Summary("orders") + RUN == RUN
+
+
+def test_rate_is_messages_per_second() -> None:
+    assert RUN.rate == 400
+    assert Summary("orders", 1, 1000).rate == 0
+
+
+def test_the_table_and_the_equation() -> None:
+    assert text(RUN) == (
+        "orders: 1 batch in 2.5 s, 400 messages/s\n"
+        "  in                       1,000\n"
+        "  copied                      20\n"
+        "  out       cheap            600\n"
+        "            rest             300\n"
+        "  filtered  intake.filter    100\n"
+        "  dead                        20\n"
+        "  1,000 in + 20 copied = 900 out + 100 filtered + 20 dead"
+    )
+
+
+def test_a_run_of_nothing_still_has_a_table() -> None:
+    assert text(Summary("idle")) == (
+        "idle: 0 batches in 0.0 s, 0 messages/s\n"
+        "  in      0\n"
+        "  dead    0\n"
+        "  0 in = 0 out + 0 filtered + 0 dead"
+    )  # fmt: skip
+
+
+def test_what_is_missing_is_said() -> None:
+    assert equation(Summary("a", 1, 5, 0, {"x": 3})) == "5 in ≠ 3 out + 0 filtered + 0 dead  (2 lost)"
+    assert equation(Summary("a", 1, 1, 0, {"x": 3})) == "1 in ≠ 3 out + 0 filtered + 0 dead  (2 too many)"
+    assert equation(Summary("a", 1, 5, 0, {}, held=5)) == "5 in = 0 out + 0 filtered + 0 dead + 5 held"
+
+
+def test_numbers_can_be_written_as_json() -> None:
+    read = json.loads(json.dumps(RUN.as_dict()))
+    assert read["delivered"] == {"cheap": 600, "rest": 300}
+    assert read["conserved"] is True
+    assert read["rate"] == 400
