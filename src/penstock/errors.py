@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from types import FrameType
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
@@ -27,13 +28,20 @@ class Origin:
 
 def caller() -> Origin | None:
     """The innermost line outside this package: what the user typed."""
-    frame = sys._getframe(1)
-    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE + os.sep):
-        frame = frame.f_back  # type: ignore[assignment]
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_ours(frame):
+        frame = frame.f_back
     if frame is None:
         return None
     file, line = frame.f_code.co_filename, frame.f_lineno
     return Origin(file, line, linecache.getline(file, line).strip())
+
+
+def _is_ours(frame: FrameType) -> bool:
+    file = frame.f_code.co_filename
+    if file == "<string>":  # the __init__ of a dataclass
+        return str(frame.f_globals.get("__name__", "")).startswith("penstock.")
+    return os.path.abspath(file).startswith(_PACKAGE + os.sep)
 
 
 def _short(file: str) -> str:

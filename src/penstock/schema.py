@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+from sqlglot.tokens import Tokenizer
 
 from penstock.errors import BadSchema, UnknownField, did_you_mean
 
@@ -82,8 +85,13 @@ _DDL_SCALARS = {
 _TEXT_TYPES = "JSON, XML and CSV carry it as text: declare STRING (ISO dates compare as text) or DOUBLE"
 
 
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
 def quote_name(name: str) -> str:
-    return name if name.isidentifier() else "`" + name.replace("`", "``") + "`"
+    """The name as DDL has it: in backticks unless it is plain and no word of SQL."""
+    plain = _PLAIN_NAME.fullmatch(name) and name.upper() not in Tokenizer.KEYWORDS
+    return name if plain else "`" + name.replace("`", "``") + "`"
 
 
 def schema(of: SchemaLike) -> Struct:

@@ -33,11 +33,15 @@ def order_table(directory: Path, scale: float) -> pa.Table:
         command = [generator, "parquet", "-s", str(scale), "--tables", "orders", "--output-dir", str(directory)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     table = pyarrow.parquet.read_table(path)
-    columns = {"O" + name.removeprefix("o_").upper(): table[name] for name in table.column_names}
+    columns = {"O" + name.removeprefix("o_").upper(): _plain(table[name]) for name in table.column_names}
     columns["OTOTALPRICE"] = pc.cast(columns["OTOTALPRICE"], pa.float64())
     columns["OORDERDATE"] = pc.cast(columns["OORDERDATE"], pa.string())
     numbers = pa.array(range(len(table)), pa.int64())
     return pa.table({"msgId": numbers, "type": pa.repeat("ORDERS", len(table)), **columns})
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
 
 
 def order_files(directory: Path, table: pa.Table) -> Path:

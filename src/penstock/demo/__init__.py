@@ -29,7 +29,7 @@ def demo(out: str, messages: int, say: Say) -> None:
     if messages < 1:
         raise BadEndpoint(f"a demonstration of {messages} messages shows nothing", fix="ask for 1 or more")
     _make_room(out)
-    build = example()
+    build = _load(example_file())
     data = os.path.join(out, "cars")
     started = time.monotonic()
     _generate(data, messages, say)
@@ -41,14 +41,18 @@ def demo(out: str, messages: int, say: Say) -> None:
     _point(out, say, time.monotonic() - started)
 
 
-def example() -> Build:
-    """`build` of examples/connected_cars.py: in the package when installed, beside `src` in a checkout."""
+def example_file() -> Path:
+    """examples/connected_cars.py: a copy in the package when installed, the file beside `src` in a checkout."""
     package = Path(__file__).resolve().parent
     places = [package / "examples" / "connected_cars.py", package.parents[2] / "examples" / "connected_cars.py"]
-    path = next((place for place in places if place.is_file()), None)
-    if path is None:
-        raise BadEndpoint("the example connected_cars.py is not where the demonstration looks for it",
-                          fix=f"put it back to {places[-1]}, or install penstock again")  # fmt: skip
+    for place in places:
+        if place.is_file():
+            return place
+    raise BadEndpoint("the example connected_cars.py is not where the demonstration looks for it",
+                      fix=f"put it back to {places[-1]}, or install penstock again")  # fmt: skip
+
+
+def _load(path: Path) -> Build:
     spec = importlib.util.spec_from_file_location("connected_cars", path)
     assert spec is not None
     assert spec.loader is not None
@@ -143,7 +147,7 @@ def _point(out: str, say: Say, seconds: float) -> None:
     say(f"\n5. Done in {seconds:.0f} s. Where to look next:\n")
     for name, what in places.items():
         say(f"   {os.path.join(out, name):<{width}}  {what}")
-    say("\n   The routes are 20 lines of Python: examples/connected_cars.py")
+    say(f"\n   The routes are a page of Python: {_short(example_file())}")
 
 
 def _lines(*path: str) -> Iterator[bytes]:
@@ -151,6 +155,10 @@ def _lines(*path: str) -> Iterator[bytes]:
     for name in sorted(os.listdir(directory)) if os.path.isdir(directory) else ():
         with open(os.path.join(directory, name), "rb") as file:
             yield from file
+
+
+def _short(path: Path) -> str:
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def _pretty(value: Any) -> str:

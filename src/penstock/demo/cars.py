@@ -54,7 +54,9 @@ class _Car:
     fuel: str
 
 
-def write(directory: str, count: int = MESSAGES, cars: int = CARS, seed: int = SEED, shares: Shares | None = None) -> int:
+def write(
+    directory: str, count: int = MESSAGES, cars: int = CARS, seed: int = SEED, shares: Shares | None = None
+) -> int:
     """Write owners.csv and the messages, one per line, into a directory; the answer is the size of the messages."""
     os.makedirs(directory, exist_ok=True)
     write_owners(os.path.join(directory, "owners.csv"), owners(cars, seed))
@@ -119,7 +121,8 @@ def _telemetry(car: _Car, time: int, draw: Callable[[], float], standing: float)
         f'"Engine_Load": "{_PERCENT[load]}", "Absolute_Load": "{_PERCENT[load * 7 // 8]}", '
         f'"Throttle_Position": "{_PERCENT[load * 3 // 4 + int(draw() * 50)]}", '
         f'"Engine_Runtime": "{_CLOCK[int(draw() * len(_CLOCK))]}", "Mass_Air_Flow": "{flow // 10},{flow % 10}g/s", '
-        f'"Engine_Coolant_Temperature": "{84 + int(draw() * 14)}C", "Engine_Oil_Temperature": "{86 + int(draw() * 22)}C", '
+        f'"Engine_Coolant_Temperature": "{84 + int(draw() * 14)}C", '
+        f'"Engine_Oil_Temperature": "{86 + int(draw() * 22)}C", '
         f'"Air_Intake_Temperature": "{12 + int(draw() * 30)}C", "Ambient_Air_Temperature": "{int(draw() * 26) - 6}C", '
         f'"Intake_Manifold_Pressure": "{28 + load // 14}kPa", "Barometric_Pressure": "{96 + int(draw() * 7)}kPa", '
         f'"Fuel_Type": "{car.fuel}", "Fuel_Level": "{_PERCENT[50 + int(draw() * 950)]}", '

@@ -17,8 +17,8 @@ _FIRST = (
     "Maria", "Nuno", "Olga", "Paweł", "Renée", "Sofia", "Tomáš", "Zoë",
 )  # fmt: skip
 _LAST = (
-    "Andersson", "Bauer", "Çelik", "Dubois", "Eriksen", "Ferreira", "García", "Hofmann", "Ivanova", "Jansen", "Kowalski",
-    "Lindqvist", "Müller", "Novák", "O'Brien", "Petrov", "Rossi", "Schäfer", "Tóth", "Weiß",
+    "Andersson", "Bauer", "Çelik", "Dubois", "Eriksen", "Ferreira", "García", "Hofmann", "Ivanova", "Jansen",
+    "Kowalski", "Lindqvist", "Müller", "Novák", "O'Brien", "Petrov", "Rossi", "Schäfer", "Tóth", "Weiß",
 )  # fmt: skip
 _CITIES = {
     "Berlin": (52.52, 13.4), "Bremen": (53.08, 8.8), "Dresden": (51.05, 13.74), "Freiburg": (48.0, 7.84),

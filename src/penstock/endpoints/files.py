@@ -104,6 +104,7 @@ class Table(Source, Sink):
     guarantee: ClassVar[str] = "a replayed batch replaces its own files"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "schema", None if self.schema is None else schema(self.schema))
         if not self.name.replace("_", "").isalnum():
             raise BadEndpoint(f"{self.name!r} is not a table name", fix="use letters, digits and underscores")
 

@@ -20,12 +20,12 @@ from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Array, Struct, Typ
 class LookupTable:
     """Rows by key, read once when the route is built. Keys are unique; rows without a key are never found."""
 
-    def __init__(self, table: pyarrow.Table, key: str, name: str) -> None:
+    def __init__(self, table: pyarrow.Table, key: str, name: str, path: str | None = None) -> None:
         if key not in table.column_names:
             raise BadEndpoint(f"the table {name} has no column {key!r}", fix=did_you_mean(key, table.column_names))
         kinds = arrow_schema(table.schema)
         self.table = table.cast(_plain(table.schema)).filter(pyarrow.compute.is_valid(table[key]))
-        self.key, self.name, self.schema = key, name, kinds
+        self.key, self.name, self.schema, self.path = key, name, kinds, path
         counts = pyarrow.compute.value_counts(self.table[key].combine_chunks())
         for entry in counts:
             if entry["counts"].as_py() > 1:
@@ -63,7 +63,7 @@ def lookup_table(source: str | os.PathLike[str] | Iterable[Mapping[str, Any]] | 
         table = reader(path)
     except (OSError, pyarrow.ArrowInvalid) as error:
         raise BadEndpoint(f"cannot read the table {path}: {error}") from None
-    return LookupTable(table, key, name or os.path.basename(path))
+    return LookupTable(table, key, name or os.path.basename(path), path)
 
 
 def _plain(schema: pyarrow.Schema) -> pyarrow.Schema:

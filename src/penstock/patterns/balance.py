@@ -30,6 +30,7 @@ class Balance(Node):
     key: Expr | None = None
     seed: int = 0
 
+    verb: ClassVar[str] = "balance"
     pattern: ClassVar[str] = "load balancer"
     template: ClassVar[str] = PREDICATE
     channels: ClassVar[str] = "1:n"

@@ -20,6 +20,7 @@ class Choice(Node):
     otherwise: str
     missing: str = FALSE
 
+    verb: ClassVar[str] = "choice"
     pattern: ClassVar[str] = "content-based router"
     template: ClassVar[str] = PREDICATE
     channels: ClassVar[str] = "1:n"

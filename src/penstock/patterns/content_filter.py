@@ -15,6 +15,7 @@ class ContentFilter(Node):
     paths: tuple[Path, ...]
     drops: bool = False
 
+    verb: ClassVar[str] = "content_filter"
     pattern: ClassVar[str] = "content filter"
     template: ClassVar[str] = EXPRESSION
     rewrites: ClassVar[bool] = True

@@ -28,6 +28,7 @@ def _kept(body: Struct, added: Struct) -> Struct:
 class Enrich(Node):
     mappings: Mappings
 
+    verb: ClassVar[str] = "enrich"
     pattern: ClassVar[str] = "content enricher"
     template: ClassVar[str] = EXPRESSION
     rewrites: ClassVar[bool] = True
@@ -56,6 +57,7 @@ class EnrichFromTable(Node):
     into: str | None = None
     missing: str = NULL_POLICY
 
+    verb: ClassVar[str] = "enrich_from"
     pattern: ClassVar[str] = "content enricher"
     template: ClassVar[str] = EXPRESSION
     rewrites: ClassVar[bool] = True

@@ -19,6 +19,7 @@ class Filter(Node):
     discard: str | None = None
     missing: str = FALSE
 
+    verb: ClassVar[str] = "filter"
     pattern: ClassVar[str] = "message filter"
     template: ClassVar[str] = PREDICATE
     messages: ClassVar[str] = "1:0|1"

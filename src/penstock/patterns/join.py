@@ -13,6 +13,7 @@ from penstock.patterns.node import NO_USER, Node, check_channel
 class Join(Node):
     sources: tuple[str, ...]
 
+    verb: ClassVar[str] = "join"
     pattern: ClassVar[str] = "join router"
     template: ClassVar[str] = NO_USER
     channels: ClassVar[str] = "n:1"

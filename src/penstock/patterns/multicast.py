@@ -13,6 +13,7 @@ from penstock.patterns.node import NO_USER, Node, check_channel
 class Multicast(Node):
     targets: tuple[str, ...]
 
+    verb: ClassVar[str] = "multicast"
     pattern: ClassVar[str] = "multicast"
     template: ClassVar[str] = NO_USER
     channels: ClassVar[str] = "1:n"

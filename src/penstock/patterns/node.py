@@ -23,7 +23,7 @@ FALSE, DEAD = "false", "dead"
 class Node:
     """One step of a route.
 
-    `template`: ET maps message to message, PT message to channel, NUT channel to channel (HW-EIP 4.3).
+    `verb` is its default name. `template`: ET maps message to message, PT message to channel, NUT channel to channel (HW-EIP 4.3).
     `rewrites`: the body that goes on is not the one that came in.
     `ends`: nothing in this route can follow; branches continue from named channels.
     """
@@ -31,6 +31,7 @@ class Node:
     name: str = ""
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
+    verb: ClassVar[str]
     pattern: ClassVar[str]
     template: ClassVar[str]
     channels: ClassVar[str] = "1:1"

@@ -23,6 +23,7 @@ class Recipients(Node):
     known: tuple[str, ...]
     separator: str = ","
 
+    verb: ClassVar[str] = "recipients"
     pattern: ClassVar[str] = "recipient list"
     template: ClassVar[str] = PREDICATE
     channels: ClassVar[str] = "1:n"

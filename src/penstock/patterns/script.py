@@ -22,6 +22,7 @@ class Script(Node):
     function: Callable[[Any], Any] = field(repr=False)
     returns: Struct
 
+    verb: ClassVar[str] = "script"
     pattern: ClassVar[str] = "script"
     template: ClassVar[str] = EXPRESSION
     messages: ClassVar[str] = "1:n"

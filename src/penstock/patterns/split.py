@@ -28,6 +28,7 @@ class Split(Node):
     head: tuple[str, ...] = ()
     tail: tuple[str, ...] = ()
 
+    verb: ClassVar[str] = "split"
     pattern: ClassVar[str] = "splitter"
     template: ClassVar[str] = EXPRESSION
     messages: ClassVar[str] = "1:n"
@@ -63,6 +64,7 @@ class SplitFields(Node):
     head: tuple[str, ...] = ()
     tail: tuple[str, ...] = ()
 
+    verb: ClassVar[str] = "split_fields"
     pattern: ClassVar[str] = "splitter"
     template: ClassVar[str] = EXPRESSION
     messages: ClassVar[str] = "1:n"

@@ -12,6 +12,7 @@ from penstock.patterns.node import NO_USER, Node, check_channel
 class Tap(Node):
     target: str
 
+    verb: ClassVar[str] = "tap"
     pattern: ClassVar[str] = "wire tap"
     template: ClassVar[str] = NO_USER
     channels: ClassVar[str] = "1:2"

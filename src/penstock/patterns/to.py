@@ -15,6 +15,7 @@ class To(Node):
     channel: str
     sink: Sink | None = None
 
+    verb: ClassVar[str] = "to"
     pattern: ClassVar[str] = "message channel"
     template: ClassVar[str] = NO_USER
     ends: ClassVar[bool] = True

@@ -21,6 +21,7 @@ Mappings = tuple[tuple[tuple[str, ...], Expr], ...]
 class Translate(Node):
     mappings: Mappings
 
+    verb: ClassVar[str] = "translate"
     pattern: ClassVar[str] = "message translator"
     template: ClassVar[str] = EXPRESSION
     rewrites: ClassVar[bool] = True

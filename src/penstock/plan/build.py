@@ -112,7 +112,7 @@ def _named(route: Route) -> Route:
 
 
 def _candidates(node: Node) -> Iterator[str]:
-    base = type(node).__name__.lower()
+    base = node.verb
     yield base
     for number in range(2, 10_000):
         yield f"{base}-{number}"

@@ -18,6 +18,9 @@ from penstock.plan.plan import Entry
 from penstock.schema import STRING, VARIANT, Array, Map, Struct, Type
 from penstock.spark.types import has_variant, spark_type
 
+BAD = spark.StructType(
+    [spark.StructField("error", spark.StringType()), spark.StructField("reason", spark.StringType())]
+)
 BAD_ARROW = pa.struct([("error", pa.string()), ("reason", pa.string())])
 
 
@@ -74,7 +77,7 @@ def decode(data: DataFrame, entry: Entry, body: Column) -> DataFrame:
     result = spark.StructType(
         [
             spark.StructField("fields", spark_type(decoded_type(entry))),
-            spark.StructField("bad", spark.StructType.fromDDL("error STRING, reason STRING")),
+            spark.StructField("bad", BAD),
         ]
     )
 

@@ -45,6 +45,9 @@ def execute(
     places, observation = Places.of(plan), Observation()
     rows = encoded(data, plan, targets).observe(observation, *count_columns(plan, places)).drop(COPIES)
     try:
+        if not targets:
+            rows.write.format("noop").mode("overwrite").save()
+            return _counts(observation.get, places), Kept()
         written = rows.filter(F.col(AT).isin(*targets)).mapInArrow(TaskWriter(targets, run, scratch), MANIFEST)
         manifest = [Staged(*row) for row in written.collect()]
     except BaseException:

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.formats.limits import MAX_BODY_BYTES
 
 CHUNK_BYTES = 32 * 1024 * 1024
 """What one task reads of a file; chunks start at multiples of it, so positions do not change when a file grows."""
 
-BLOCK_BYTES = 4 * 1024 * 1024
+BLOCK_BYTES = 1024 * 1024
 """What is held in memory at once, but for a single longer line."""
 
 
@@ -83,12 +83,5 @@ def _rest_of_line(file: Any, length: int) -> bytes:
 def as_lines(block: bytes) -> pa.Array:
     if b"\r\n" in block:
         block = block.replace(b"\r\n", b"\n")
-    if not block.endswith(b"\n"):
-        block += b"\n"
-    ends = numpy.flatnonzero(numpy.frombuffer(block, numpy.uint8) == ord("\n"))
-    text = block.replace(b"\n", b"")
-    offsets = numpy.zeros(len(ends) + 1, numpy.int32)
-    offsets[1:] = ends - numpy.arange(len(ends))
-    lines = pa.Array.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(text)])
-    filled = offsets[1:] > offsets[:-1]
-    return lines if filled.all() else lines.filter(pa.array(filled))
+    lines = pc.split_pattern(pa.scalar(block, pa.binary()), b"\n").values
+    return lines.filter(pc.greater(pc.binary_length(lines), 0))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy
 import pyarrow as pa
 from pyspark.sql import types as spark
 
 from penstock.plan.plan import Entry
-from penstock.spark.decode import BAD_ARROW, Decoder, decoded_type, reads_nothing
+from penstock.spark.decode import BAD, BAD_ARROW, Decoder, decoded_type, reads_nothing
 from penstock.spark.frame import BODY, OFFSET, PARTITION, TOPIC
 from penstock.spark.types import spark_type
 
@@ -25,7 +26,7 @@ def row_type(entry: Entry) -> spark.StructType:
     ]
     if not reads_nothing(entry):
         columns.append(spark.StructField("fields", spark_type(decoded_type(entry))))
-        columns.append(spark.StructField("bad", spark.StructType.fromDDL("error STRING, reason STRING")))
+        columns.append(spark.StructField("bad", BAD))
     return spark.StructType(columns)
 
 
@@ -44,7 +45,7 @@ class RowMaker:
         columns: list[pa.Array] = [
             pa.repeat(pa.scalar(topic, pa.string()), length),
             pa.repeat(pa.scalar(partition, pa.int32()), length),
-            pa.array(range(offset, offset + length), pa.int64()),
+            pa.array(numpy.arange(offset, offset + length)),
             bodies,
         ]
         names = [TOPIC, PARTITION, OFFSET, BODY]
