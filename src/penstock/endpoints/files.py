@@ -5,14 +5,16 @@ from __future__ import annotations
 import glob
 import os
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from penstock.endpoints.base import Sink, Source
-from penstock.errors import BadEndpoint
+from penstock.errors import BadEndpoint, BadSchema
 from penstock.formats import Format, Json, Text
-from penstock.schema import SchemaLike, schema
+from penstock.schema import STRING, Array, SchemaLike, Struct, Type, schema
 
 APPEND, OVERWRITE = "append", "overwrite"
+ADDED = ("_id", "_time", "_parent", "_index", "_count", "_headers")
+"""The columns that a Parquet sink adds to the fields of the body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Files(Source, Sink):
 
 @dataclass(frozen=True, slots=True)
 class Parquet(Source, Sink):
-    """A Parquet table. As a source its columns are the body; as a sink it holds id, headers, body and lineage."""
+    """A Parquet table. As a source its columns are the body; as a sink it also holds id, time, headers and lineage."""
 
     path: str
     schema: SchemaLike | None = None
@@ -64,21 +66,55 @@ class Parquet(Source, Sink):
 
     @property
     def body_format(self) -> Format:
-        return Json(self.schema if self.schema is not None else parquet_schema(self.path))
+        declared = self.schema
+        assert declared is None or isinstance(declared, Struct)
+        return Json(parquet_schema(self.path, declared))
 
     def __str__(self) -> str:
         return f"parquet {self.path}"
 
 
-def parquet_schema(path: str) -> SchemaLike:
+def parquet_schema(path: str, declared: Struct | None) -> Struct:
+    """The declared schema if the first file fits it, else that file's columns but for those a sink added."""
     import pyarrow.parquet
 
+    found = find_files(path, ".parquet")
+    if not found and declared is None:
+        raise BadEndpoint(f"there is no Parquet file at {path}", fix="check the path, or give the schema")
+    if not found:
+        assert declared is not None
+        return declared
+    try:
+        columns = pyarrow.parquet.read_schema(found[0])
+    except (OSError, pyarrow.ArrowInvalid) as error:
+        raise BadEndpoint(f"cannot read {found[0]}: {error}") from None
+    known = Struct(tuple((c.name, _held(c, found[0])) for c in columns if _is_wanted(c.name, declared)))
+    for name, kind in declared.fields if declared is not None else ():
+        if (stored := known.get(name)) is not None and not _fits(kind, stored):
+            raise BadSchema(f"column {name!r} of {found[0]} is {stored}, but the schema says {kind}")
+    return known if declared is None else declared
+
+
+def _is_wanted(name: str, declared: Struct | None) -> bool:
+    return name not in ADDED if declared is None else declared.get(name) is not None
+
+
+def _held(column: Any, path: str) -> Type:
     from penstock.endpoints.lookup import arrow_schema
 
-    found = find_files(path, ".parquet")
-    if not found:
-        raise BadEndpoint(f"there is no Parquet file at {path}", fix="check the path, or give the schema")
-    return arrow_schema(pyarrow.parquet.read_schema(found[0]))
+    kind = dict(arrow_schema([column]).fields)[column.name]
+    if kind == STRING and str(column.type) not in ("string", "large_string"):
+        raise BadSchema(f"column {column.name!r} of {path} is {column.type}, which a body cannot hold",
+                        fix="give a schema without it, or store it as text or a number")  # fmt: skip
+    return kind
+
+
+def _fits(declared: Type, stored: Type) -> bool:
+    if isinstance(declared, Struct) and isinstance(stored, Struct):
+        return all(_fits(kind, stored.get(name) or kind) for name, kind in declared.fields)
+    if isinstance(declared, Array) and isinstance(stored, Array):
+        return _fits(declared.element, stored.element)
+    return declared == stored
 
 
 def find_files(path: str, ending: str = "") -> list[str]:

@@ -52,7 +52,7 @@ def lookup_table(source: str | os.PathLike[str] | Iterable[Mapping[str, Any]] | 
     if isinstance(source, pyarrow.Table):
         return LookupTable(source, key, name or "table")
     if not isinstance(source, (str, os.PathLike)):
-        return LookupTable(pyarrow.Table.from_pylist([dict(row) for row in source]), key, name or "table")
+        return LookupTable(_listed(source, name or "table"), key, name or "table")
     path = os.fspath(source)
     readers = {".csv": pyarrow.csv.read_csv, ".parquet": pyarrow.parquet.read_table,
                ".jsonl": pyarrow.json.read_json, ".json": pyarrow.json.read_json}  # fmt: skip
@@ -61,9 +61,16 @@ def lookup_table(source: str | os.PathLike[str] | Iterable[Mapping[str, Any]] | 
         raise BadEndpoint(f"cannot read the table {path}", fix="use a .csv, .parquet or .jsonl file")
     try:
         table = reader(path)
-    except (OSError, pyarrow.ArrowInvalid) as error:
+    except (OSError, pyarrow.ArrowException) as error:
         raise BadEndpoint(f"cannot read the table {path}: {error}") from None
     return LookupTable(table, key, name or os.path.basename(path), path)
+
+
+def _listed(rows: Iterable[Mapping[str, Any]], name: str) -> pyarrow.Table:
+    try:
+        return pyarrow.Table.from_pylist([dict(row) for row in rows])
+    except pyarrow.ArrowException as error:
+        raise BadEndpoint(f"the rows of {name} do not make a table: {error}", fix="give a column one type") from None
 
 
 def _plain(schema: pyarrow.Schema) -> pyarrow.Schema:

@@ -9,6 +9,8 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PythonException, SparkRuntimeException
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -16,6 +18,7 @@ from penstock.message import DeadLetter, Message
 from penstock.plan.plan import Plan
 from penstock.route.app import App
 from penstock.spark.execute import Counts, execute
+from penstock.spark.failure import stopped
 from penstock.spark.lower import lower
 from penstock.spark.read.arrive import Reading, arriving
 from penstock.spark.session import session
@@ -57,6 +60,8 @@ def run_batch(app: App, spark: SparkSession | None = None, progress: Callable[[S
         }
         counts, kept = execute(lower(plan, sources), plan, outlets, f"{app.name}-{run}", run, scratch, first=True)
         total = sum(observation.get["received"] for observation in received.values())
+    except (PythonException, SparkRuntimeException, Py4JJavaError) as error:
+        raise stopped("run", error, fix="nothing was written: mend the cause and run it again") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     show(kept, outlets)

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -15,16 +15,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.errors import BadEndpoint
 from penstock.plan.plan import Plan
 from penstock.route.app import App
 from penstock.spark.execute import Counts, execute
+from penstock.spark.failure import stopped
 from penstock.spark.lower import lower
 from penstock.spark.read.arrive import Reading, arriving
 from penstock.spark.run import RunResult, summarized
 from penstock.spark.session import session
 from penstock.spark.write.console import show
-from penstock.spark.write.outlets import targets
+from penstock.spark.write.outlets import Target, targets
 from penstock.spark.write.publish import Kept
 from penstock.summary import Summary
 
@@ -48,12 +48,13 @@ def run_stream(
     Without one, the position is forgotten when the run ends.
     """
     plan = app.plan
+    outlets = targets(plan)
     spark = spark or session(app.name)
     scratch = tempfile.mkdtemp(prefix="penstock-")
     try:
         place = os.path.abspath(checkpoint) if checkpoint else os.path.join(scratch, "checkpoint")
         reading = Reading(spark, True, os.path.join(place, "penstock-sources"), rows_per_batch)
-        batches = _Batches(plan, scratch, on_batch)
+        batches = _Batches(plan, outlets, scratch, on_batch)
         query = _start(app, _lowered(plan, reading), batches, place, once, trigger)
         batches.query = query
         _wait(query, stop)
@@ -88,28 +89,26 @@ def _wait(query: StreamingQuery, stop: threading.Event | None) -> None:
                 query.stop()
                 return
     except StreamingQueryException as error:
-        raise BadEndpoint(f"the stream stopped: {first_line(error)}",
-                          fix="the checkpoint is kept: mend the cause and start it again") from error  # fmt: skip
-
-
-def first_line(error: BaseException) -> str:
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise stopped("stream", error, fix="the checkpoint is kept: mend the cause and start it again") from error
 
 
 class _Batches:
     """What happens to each micro-batch, and the sum of what happened."""
 
-    def __init__(self, plan: Plan, scratch: str, on_batch: Callable[[Summary], None] | None) -> None:
-        self.plan, self.scratch, self.on_batch = plan, scratch, on_batch
-        self.targets = targets(plan)
+    def __init__(
+        self, plan: Plan, outlets: Mapping[int, Target], scratch: str, on_batch: Callable[[Summary], None] | None
+    ) -> None:
+        self.plan, self.targets, self.scratch, self.on_batch = plan, outlets, scratch, on_batch
         self.result = RunResult(Summary(plan.name), {outlet.channel: [] for outlet in plan.outlets})
         self.query: StreamingQuery | None = None
         self.waiting: dict[int, tuple[Counts, Kept, float]] = {}
 
     def run(self, data: DataFrame, number: int) -> None:
         started = time.monotonic()
-        key = f"{self.plan.name}-{number:09d}"
-        counts, kept = execute(data, self.plan, self.targets, key, f"batch-{number}", self.scratch, first=False)
+        # The same checkpoint is the same query; another stream of this app must not replace its batches.
+        query = str(data.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))[:8]
+        key = f"{self.plan.name}-{query}-{number:09d}"
+        counts, kept = execute(data, self.plan, self.targets, key, key, self.scratch, first=False)
         show(kept, self.targets)
         self.waiting[number] = (counts, kept, time.monotonic() - started)
         self.settle()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
+import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -18,14 +21,15 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from penstock.endpoints.files import Files, find_files
 from penstock.errors import BadEndpoint, BadSchema
-from penstock.formats import Csv, Xml
+from penstock.formats import Csv, Format, Xml
 from penstock.plan.plan import Entry
-from penstock.spark.read.lines import Chunk, chunks, read_lines
+from penstock.spark.read.lines import Chunk, chunks, open_file, read_lines
 from penstock.spark.read.records import read_csv_records, read_xml_records
-from penstock.spark.read.rows import RowMaker
+from penstock.spark.read.rows import RowMaker, spare_collection
 
 BYTES_PER_BATCH = 64 * 1024 * 1024
 STREAM_CHUNK_BYTES = 8 * 1024 * 1024
+UNREADABLE = (OSError, EOFError, zlib.error)
 
 
 class FilesReader(DataSourceReader):
@@ -44,10 +48,14 @@ class FilesReader(DataSourceReader):
         return chunks(path, os.path.basename(path), os.path.getsize(path), whole, **options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        spare_collection()
         chunk, offset = partition.value, 0
-        for bodies in self.bodies(chunk):
-            yield from self.rows(bodies, chunk.topic, chunk.number, offset)
-            offset += len(bodies)
+        try:
+            for bodies in self.bodies(chunk):
+                yield from self.rows(bodies, chunk.topic, chunk.number, offset)
+                offset += len(bodies)
+        except UNREADABLE as error:
+            raise BadEndpoint(f"cannot read {chunk.path}: {error}") from None
 
     def bodies(self, chunk: Chunk) -> Iterator[pa.Array]:
         if isinstance(self.format, Xml):
@@ -98,13 +106,14 @@ class FilesStream(FilesReader, DataSourceStreamReader, SupportsTriggerAvailableN
         fresh = [
             chunk
             for path in find_files(self.source.path)
-            if path not in seen
+            if path not in seen and _fits(path, self.format)
             for chunk in self.chunks(path, chunk_bytes=STREAM_CHUNK_BYTES)
         ]
         if fresh:
             os.makedirs(os.path.dirname(self.log), exist_ok=True)
-            with open(self.log, "a", encoding="utf-8") as file:
-                file.write("".join(json.dumps(vars(chunk)) + "\n" for chunk in fresh))
+            with open(self.log, "a+b") as file:
+                _drop_half_line(file)
+                file.write("".join(json.dumps(vars(chunk)) + "\n" for chunk in fresh).encode())
                 file.flush()
                 os.fsync(file.fileno())
         return known + fresh
@@ -123,19 +132,32 @@ def check(source: Files, entry: Entry, streaming: bool) -> None:
     if not found and not (streaming and (os.path.isdir(source.path) or "*" in source.path)):
         raise BadEndpoint(f"route {entry.route!r} reads {source.path}, and there is no such file",
                           fix="check the path; it is relative to where you run")  # fmt: skip
-    if isinstance(entry.format, Csv) and entry.format.header:
-        for path in found:
-            _check_header(path, entry.format)
+    for path in found:
+        if not os.access(path, os.R_OK):
+            raise BadEndpoint(f"route {entry.route!r} may not read {path}", fix="change the file's permissions")
+        _fits(path, entry.format)
 
 
-def _check_header(path: str, format: Csv) -> None:
-    import csv
-
-    with open(path, encoding="utf-8", errors="replace", newline="") as file:
-        names = next(csv.reader(file, delimiter=format.delimiter, quotechar=format.quote), [])
-    if names and tuple(name.strip().lstrip("\ufeff") for name in names) != format.schema.names:
+def _fits(path: str, format: Format) -> bool:
+    """True; raises what is wrong with the header of a CSV file."""
+    if not isinstance(format, Csv) or not format.header:
+        return True
+    try:
+        with io.TextIOWrapper(open_file(path), encoding="utf-8-sig", errors="replace", newline="") as file:
+            names = next(csv.reader(file, delimiter=format.delimiter, quotechar=format.quote), [])
+    except UNREADABLE as error:
+        raise BadEndpoint(f"cannot read {path}: {error}") from None
+    if names and tuple(name.strip() for name in names) != format.schema.names:
         raise BadSchema(f"the header of {path} is {', '.join(names)}, but the schema has {', '.join(format.schema.names)}",
                         fix="give the fields in the file's order, or header=False for a file without one")  # fmt: skip
+    return True
+
+
+def _drop_half_line(file: BinaryIO) -> None:
+    """A crash may have left the beginning of a line: nobody has seen it, so it goes."""
+    file.seek(0)
+    content = file.read()
+    file.truncate(content.rfind(b"\n") + 1)
 
 
 def files_source(name: str, entry: Entry, log: str) -> type[DataSource]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -39,10 +38,14 @@ def chunks(path: str, topic: str, size: int, whole: bool = False, chunk_bytes: i
     return [Chunk(path, topic, number, start, min(start + chunk_bytes, size)) for number, start in enumerate(starts)]
 
 
+def open_file(path: str) -> Any:
+    return gzip.open(path) if path.endswith(".gz") else open(path, "rb")
+
+
 def read_lines(chunk: Chunk, skip_first: bool = False) -> Iterator[pa.Array]:
     """Blocks of lines as binary arrays, empty lines left out."""
     whole = chunk.path.endswith(".gz")
-    with gzip.open(chunk.path) if whole else open(chunk.path, "rb") as file:
+    with open_file(chunk.path) as file:
         position = 0 if whole else _first_line(file, chunk.start)
         if skip_first and chunk.start == 0:
             position += len(file.readline())
@@ -51,11 +54,9 @@ def read_lines(chunk: Chunk, skip_first: bool = False) -> Iterator[pa.Array]:
             block = file.read(BLOCK_BYTES if end is None else min(BLOCK_BYTES, end - position))
             if not block:
                 return
-            position += len(block)
             if not block.endswith(b"\n"):
-                rest = _rest_of_line(file, len(block) - block.rfind(b"\n"))
-                block += rest
-                position += len(rest)
+                block += _rest_of_line(file, len(block) - block.rfind(b"\n") - 1)
+            position = file.tell()
             lines = as_lines(block)
             if len(lines):
                 yield lines
@@ -66,22 +67,29 @@ def _first_line(file: Any, start: int) -> int:
     if start == 0:
         return 0
     file.seek(start - 1)
-    file.readline()
-    return file.tell()
+    _skip_line(file)
+    return int(file.tell())
 
 
 def _rest_of_line(file: Any, length: int) -> bytes:
     """The rest of a line. One that is too long for a message is cut there, and known to be too long by its size."""
-    rest = file.readline(max(MAX_BODY_BYTES + 1 - length, 1))
-    while not rest.endswith(b"\n") and (skipped := file.readline(BLOCK_BYTES)):
-        if skipped.endswith(b"\n"):
-            file.seek(-1, os.SEEK_CUR)
-            break
+    rest: bytes = file.readline(max(MAX_BODY_BYTES + 1 - length, 1))
+    if not rest.endswith(b"\n"):
+        _skip_line(file)
     return rest
 
 
+def _skip_line(file: Any) -> None:
+    while (skipped := file.readline(BLOCK_BYTES)) and not skipped.endswith(b"\n"):
+        continue
+
+
 def as_lines(block: bytes) -> pa.Array:
-    if b"\r\n" in block:
+    """The lines of a block without their ends; empty lines are left out."""
+    if b"\r" in block:
         block = block.replace(b"\r\n", b"\n")
     lines = pc.split_pattern(pa.scalar(block, pa.binary()), b"\n").values
-    return lines.filter(pc.greater(pc.binary_length(lines), 0))
+    if block.endswith(b"\n"):
+        lines = lines.slice(0, len(lines) - 1)
+    lengths = pc.binary_length(lines)
+    return lines.filter(pc.greater(lengths, 0)) if pc.min(lengths).as_py() == 0 else lines

@@ -10,7 +10,7 @@ from lxml import etree
 
 from penstock.formats.csv import Csv
 from penstock.formats.limits import MAX_BODY_BYTES
-from penstock.spark.read.lines import BLOCK_BYTES, Chunk
+from penstock.spark.read.lines import BLOCK_BYTES, Chunk, open_file
 
 _RECORDS_AT_ONCE = 1000
 
@@ -18,7 +18,7 @@ _RECORDS_AT_ONCE = 1000
 def read_csv_records(chunk: Chunk, format: Csv) -> Iterator[pa.Array]:
     """Records end at a line end outside quotes: where the number of quotes so far is even."""
     rest, header = b"", format.header
-    with open(chunk.path, "rb") as file:
+    with open_file(chunk.path) as file:
         while block := file.read(BLOCK_BYTES):
             records = _split(rest + block, format.quote)
             rest = records.pop()
@@ -47,23 +47,29 @@ def _split(data: bytes, quote: str) -> list[bytes]:
 def read_xml_records(chunk: Chunk, record: str | None) -> Iterator[pa.Array]:
     """The whole document, or each element named `record`. What cannot be parsed is left to the decoder to refuse."""
     if record is None:
-        with open(chunk.path, "rb") as file:
+        with open_file(chunk.path) as file:
             yield pa.array([file.read(MAX_BODY_BYTES + 1)], pa.binary())
         return
     batch: list[bytes] = []
     try:
-        # Entities stay references and nothing is fetched; the elements already read are let go.
-        events = etree.iterparse(chunk.path, tag=("{*}" + record, record), resolve_entities=False, no_network=True, load_dtd=False)
-        for _, element in events:
-            batch.append(etree.tostring(element, with_tail=False, encoding="utf-8"))
-            element.clear()
-            while element.getprevious() is not None:
-                del element.getparent()[0]
+        for element in _elements(chunk.path, record):
+            batch.append(element)
             if len(batch) == _RECORDS_AT_ONCE:
                 yield pa.array(batch, pa.binary())
                 batch = []
     except etree.XMLSyntaxError:
-        with open(chunk.path, "rb") as file:
+        with open_file(chunk.path) as file:
             batch.append(file.read(MAX_BODY_BYTES + 1))
     if batch:
         yield pa.array(batch, pa.binary())
+
+
+def _elements(path: str, record: str) -> Iterator[bytes]:
+    """Entities stay references and nothing is fetched; the elements already read are let go."""
+    with open_file(path) as file:
+        events = etree.iterparse(file, tag=("{*}" + record, record), resolve_entities=False, no_network=True, load_dtd=False)
+        for _, element in events:
+            yield etree.tostring(element, with_tail=False, encoding="utf-8")
+            element.clear()
+            while element.getprevious() is not None:
+                del element.getparent()[0]

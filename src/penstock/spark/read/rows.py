@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import numpy
@@ -28,6 +29,11 @@ def row_type(entry: Entry) -> spark.StructType:
         columns.append(spark.StructField("fields", spark_type(decoded_type(entry))))
         columns.append(spark.StructField("bad", BAD))
     return spark.StructType(columns)
+
+
+def spare_collection() -> None:
+    """Spark collects garbage after every task; what a worker has loaded by now is none, and there is a lot of it."""
+    gc.freeze()
 
 
 class RowMaker:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from penstock.endpoints.base import Sink
-from penstock.endpoints.files import OVERWRITE, Files, Parquet, Table
+from penstock.endpoints.base import Sink, Source
+from penstock.endpoints.files import ADDED, OVERWRITE, Files, Parquet, Table
 from penstock.endpoints.memory import Memory
 from penstock.endpoints.simple import Console, Void
-from penstock.errors import BadEndpoint
+from penstock.errors import BadEndpoint, BadSchema
 from penstock.formats import Format, Json
 from penstock.plan.plan import Outlet, Plan
 from penstock.schema import EMPTY, Struct, merge
@@ -47,7 +47,38 @@ def targets(plan: Plan) -> dict[int, Target]:
     places = Places.of(plan)
     found = {places.sinks[outlet.channel]: _target(outlet, plan, places.sinks[outlet.channel]) for outlet in plan.outlets}
     found[DEAD] = _dead_target(plan.dead_letters)
-    return {place: target for place, target in found.items() if target is not None}
+    written = {place: target for place, target in found.items() if target is not None}
+    _check(plan, list(written.values()))
+    return written
+
+
+def _check(plan: Plan, written: list[Target]) -> None:
+    """What would lose files or make them unreadable, found before Spark starts."""
+    owners = {_place(entry.source): f"route {entry.route!r} reads" for entry in plan.entries if _place(entry.source)}
+    for target in written:
+        if target.directory is None:
+            continue
+        directory, writes = os.path.realpath(target.directory), f"{_called(target)} writes to"
+        if directory in owners:
+            raise BadEndpoint(f"{owners[directory]} {target.directory}, and {writes} it too",
+                              fix="give each its own directory, or send the messages to one channel")  # fmt: skip
+        if os.path.isfile(directory):
+            raise BadEndpoint(f"{writes} {target.directory}, which is a file", fix="name a directory")
+        owners[directory] = writes
+        clash = [name for name in ADDED if name in target.format.schema.names]
+        if target.style == PARQUET and clash:
+            raise BadSchema(f"{_called(target)} writes columns, and {clash[0]!r} is both a field of the body and what Penstock adds",
+                            fix="translate the field to another name")  # fmt: skip
+
+
+def _place(source: Source) -> str | None:
+    """The directory that a source reads."""
+    path = str(getattr(source, "path", ""))
+    return os.path.realpath(os.path.dirname(path) if "*" in path else path) if path else None
+
+
+def _called(target: Target) -> str:
+    return "the dead-letter channel" if target.dead else f"channel {target.channel!r}"
 
 
 def _target(outlet: Outlet, plan: Plan, place: int) -> Target | None:

@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 from lxml import etree
 
+from penstock.endpoints.files import ADDED
 from penstock.formats import Format, Malformed, Xml
 from penstock.formats.arrow import arrow_type
 from penstock.formats.xml import parse
@@ -104,7 +105,10 @@ class CsvWriter(LineWriter):
 
 
 class DocumentWriter(LineWriter):
-    """XML elements under one root; bodies that are not XML yet arrive as JSON."""
+    """XML elements under one root; bodies that are not XML yet arrive as JSON.
+
+    A body that nobody read and that is not XML would spoil the document: it stands there in base64.
+    """
 
     def __init__(self, path: str, target: Target) -> None:
         super().__init__(path, target)
@@ -115,8 +119,10 @@ class DocumentWriter(LineWriter):
     def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
         for body in in_format(self.format, bodies, written):
             root = parse(body)
-            text = body if isinstance(root, Malformed) else etree.tostring(root, encoding="utf-8", with_tail=False)
-            self.file.write(text + b"\n")
+            if isinstance(root, Malformed):
+                root = etree.Element("unreadable", encoding="base64")
+                root.text = base64.b64encode(body).decode("ascii")
+            self.file.write(etree.tostring(root, encoding="utf-8", with_tail=False) + b"\n")
 
     def close(self) -> None:
         self.file.write(b"</messages>\n")
@@ -155,8 +161,14 @@ def dead_letter(body: bytes, known: Mapping[str, Any]) -> dict[str, Any]:
         "route": error.get("route"), "step": error.get("step"), "error": error.get("error"),
         "reason": error.get("reason"), "attempt": 1, "time": known["time"], "id": known["id"],
         "topic": known["topic"], "partition": known["partition"], "offset": known["offset"],
-        "headers": dict(known["headers"] or ()), "parent": known["parent"], "body": text, "encoding": encoding,
+        "headers": dict(known["headers"] or ()), "attachments": _in_base64(known["attachments"]),
+        "parent": known["parent"], "index": known["index"], "count": known["count"],
+        "body": text, "encoding": encoding,
     }  # fmt: skip
+
+
+def _in_base64(attachments: Iterable[tuple[str, bytes]] | None) -> dict[str, str]:
+    return {name: base64.b64encode(content).decode("ascii") for name, content in attachments or ()}
 
 
 class KeepWriter:
@@ -198,19 +210,24 @@ class ParquetWriter:
     def _fields(self, bodies: pa.Array, meta: pa.StructArray) -> pa.Table:
         schema = self.target.format.schema
         fields, _ = self.target.format.decode_batch(bodies, schema)
-        known = {f"_{name}": meta.field(name) for name in ("id", "time", "parent", "index", "count", "headers")}
+        known = {name: meta.field(name.removeprefix("_")) for name in ADDED}
         columns = fields.cast(arrow_type(schema)).flatten()
         return pa.table([*columns, *known.values()], names=[*schema.names, *known])
 
     def _dead(self, bodies: pa.Array, meta: pa.StructArray) -> pa.Table:
-        rows = [dead_letter(body, known) | {"body": body} for body, known in zip(bodies.to_pylist(), meta.to_pylist(), strict=True)]
+        rows = [
+            dead_letter(body, known) | {"body": body, "headers": known["headers"], "attachments": known["attachments"]}
+            for body, known in zip(bodies.to_pylist(), meta.to_pylist(), strict=True)
+        ]
         text = ("route", "step", "error", "reason", "id", "topic", "parent", "encoding")
         schema = pa.schema(
             [(name, pa.string()) for name in text]
-            + [("attempt", pa.int32()), ("time", pa.timestamp("us", "UTC")), ("partition", pa.int32()), ("offset", pa.int64())]
-            + [("headers", pa.map_(pa.string(), pa.string())), ("body", pa.binary())]
+            + [("attempt", pa.int32()), ("time", pa.timestamp("us", "UTC")), ("partition", pa.int32())]
+            + [(name, pa.int64()) for name in ("offset", "index", "count")]
+            + [("headers", pa.map_(pa.string(), pa.string())), ("attachments", pa.map_(pa.string(), pa.binary()))]
+            + [("body", pa.binary())]
         )
-        return pa.Table.from_pylist([row | {"headers": list(row["headers"].items())} for row in rows], schema=schema)
+        return pa.Table.from_pylist(rows, schema=schema)
 
     def close(self) -> None:
         assert self.writer is not None

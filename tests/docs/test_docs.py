@@ -1,0 +1,160 @@
+"""Everything that README, ARCHITECTURE and docs show is run, and their tables are compared with the code."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.expr.evaluate import Scope, evaluate
+from penstock.expr.functions import FUNCTIONS, Signature
+from penstock.expr.text import parse
+from penstock.patterns.node import Node
+from penstock.route.yamlends import _KEYS
+from penstock.route.yamlsteps import VERBS
+from tests.docs.pages import PAGES, ROOT, RUNS, SHOWN_ONLY, Page, blocks, commands, is_same
+
+_ON_SPARK = re.compile(r"^\$ penstock (run|doctor)|run_batch|run_stream|spark\.session|engine=\"(spark|stream)\"", re.MULTILINE)
+
+
+def page_name(page: Path) -> str:
+    return page.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_every_example_of_the_page_runs_as_shown(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    found = blocks(page.read_text(encoding="utf-8"))
+    if any(_ON_SPARK.search(block.text) for block in found if block.language in RUNS):
+        request.getfixturevalue("spark")
+        use_full_paths(monkeypatch)
+    monkeypatch.setenv("COLUMNS", "200")
+    Page(page.name, tmp_path).run(found)
+
+
+def use_full_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's workers stay in the directory in which Java was started, but every page works in its own."""
+    from penstock.spark import run, stream
+    from penstock.spark.read.arrive import arriving
+    from penstock.spark.write.outlets import targets
+
+    def read(entry: Any, reading: Any) -> Any:
+        path = getattr(entry.source, "path", None)
+        source = replace(entry.source, path=os.path.abspath(path)) if path else entry.source
+        return arriving(replace(entry, source=source), reading)
+
+    def written(plan: Any) -> Any:
+        found = targets(plan).items()
+        return {place: replace(target, directory=target.directory and os.path.abspath(target.directory)) for place, target in found}
+
+    for module in (run, stream):
+        monkeypatch.setattr(module, "arriving", read)
+        monkeypatch.setattr(module, "targets", written)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_every_block_is_run_or_marked_as_not_run(page: Path) -> None:
+    found = blocks(page.read_text(encoding="utf-8"))
+    known = (*SHOWN_ONLY, *RUNS)
+    assert [(block.line, block.language) for block in found if not block.file and block.language not in known] == []
+    for block in found:
+        if block.language == "console":
+            assert all(command for command, _ in commands(block.text)), f"{page.name}:{block.line} has no command"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, heading = target.partition("#")
+        if "://" in path:
+            continue
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{page.name} links to {target}"
+        if heading:
+            assert heading in _anchors(file), f"{page.name} links to {target}"
+
+
+def _anchors(file: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_of_docs_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert [page.name for page in PAGES if page.parent.name == "docs" and page.name != "index.md"
+            and f"]({page.name})" not in index] == []  # fmt: skip
+
+
+def table(page: str, first: str) -> list[list[str]]:
+    """The cells of the table whose header begins with `first`; `\\|` is a bar inside a cell."""
+    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith(f"| {first} |"))
+    rows = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+    return rows
+
+
+def takes(signature: Signature) -> str:
+    kinds = [str(kind).replace("ARRAY<any>", "ARRAY") for kind in signature.arguments]
+    required = len(kinds) - signature.optional
+    words = [kind if number < required else f"[{kind}]" for number, kind in enumerate(kinds)]
+    return ", ".join([*words, *(["..."] if signature.repeats else [])])
+
+
+def test_the_table_of_functions_is_the_code() -> None:
+    shown = [row[:3] for row in table("docs/expressions.md", "function")]
+    assert shown == [[f"`{name}`", f"`{takes(function)}`", f"`{function.result}`"] for name, function in FUNCTIONS.items()]
+
+
+@pytest.mark.parametrize("row", table("docs/expressions.md", "function"), ids=lambda row: row[0].strip("`"))
+def test_the_examples_in_the_table_of_functions_are_true(row: list[str]) -> None:
+    for example in re.findall(r"`([^`]+)`", row[3]):
+        assert evaluate(parse(example), Scope({})) is True, example
+
+
+def test_the_table_of_patterns_is_the_code() -> None:
+    nodes = {node.verb: node for node in Node.__subclasses__()}
+    shown = {}
+    for pattern, verbs, *place in table("docs/patterns.md", "pattern"):
+        for verb in re.findall(r"`\.?(\w+)", verbs):
+            shown[{"keep": "content_filter", "drop": "content_filter"}.get(verb, verb)] = [pattern, *place]
+    assert shown == {verb: [node.pattern, node.template, node.channels, node.messages] for verb, node in nodes.items()}
+
+
+def test_the_page_of_patterns_shows_every_verb() -> None:
+    text = (ROOT / "docs" / "patterns.md").read_text(encoding="utf-8")
+    assert [verb for verb in VERBS if f".{verb}(" not in text] == []
+
+
+def test_the_page_of_endpoints_says_what_every_sink_guarantees() -> None:
+    from penstock import Console, Files, Memory, Parquet, Table, Void
+
+    text = (ROOT / "docs" / "endpoints.md").read_text(encoding="utf-8")
+    assert [kind for kind in _KEYS if f"`{kind}`" not in text] == []
+    assert [sink.__name__ for sink in (Console, Files, Memory, Parquet, Table, Void) if sink.guarantee not in text] == []
+
+
+def test_the_table_of_variables_is_the_code() -> None:
+    used = {name for file in (ROOT / "src" / "penstock").rglob("*.py")
+            for name in re.findall(r"PENSTOCK_[A-Z_]+", file.read_text(encoding="utf-8"))}  # fmt: skip
+    assert {row[0].strip("`").partition("=")[0] for row in table("docs/running.md", "variable")} >= used
+
+
+def test_output_is_compared_line_by_line() -> None:
+    assert is_same("a\n...\nc", "a\nb\nb\nc")
+    assert is_same("a\n...\nc", "a\nc")
+    assert is_same("a\n...", "a\nb\nc")
+    assert is_same("x: 1 batch in 0.3 s, 7 messages/s", "x: 1 batch in 12.0 s, 1,000 messages/s")
+    assert is_same("a ... c", "a b c")
+    assert not is_same("a\nc", "a\nb\nc")
+    assert not is_same("a", "a\nb")
+    assert not is_same("", "a")
