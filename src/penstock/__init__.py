@@ -1,21 +1,53 @@
 """Enterprise Integration Patterns as tables, on Spark, from Python."""
 
-from penstock.endpoints.files import Files, Parquet, Table
-from penstock.endpoints.lookup import lookup_table
-from penstock.endpoints.memory import Memory
-from penstock.endpoints.simple import Console, Frame, Rate, Void
-from penstock.expr.columns import body, call, default, function, header, item, lookup, when
-from penstock.expr.jsonpath import jsonpath
-from penstock.formats import Csv, Json, Text, Xml
-from penstock.message import Message
-from penstock.patterns.join import join
-from penstock.route.app import App
-from penstock.route.route import Route
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.endpoints.files import Files, Parquet, Table
+    from penstock.endpoints.lookup import lookup_table
+    from penstock.endpoints.memory import Memory
+    from penstock.endpoints.simple import Console, Frame, Rate, Void
+    from penstock.expr.columns import body, call, default, function, header, item, lookup, when
+    from penstock.expr.jsonpath import jsonpath
+    from penstock.expr.xpath import xpath, xpath_number, xpath_string, xpath_strings
+    from penstock.formats import Csv, Json, Text, Xml
+    from penstock.message import Message
+    from penstock.patterns.join import join
+    from penstock.route.app import App
+    from penstock.route.route import Route
 
 __version__ = "0.1.0"
 
 __all__ = [
     "App", "Console", "Csv", "Files", "Frame", "Json", "Memory", "Message", "Parquet", "Rate", "Route", "Table",
     "Text", "Void", "Xml", "body", "call", "default", "function", "header", "item", "join", "jsonpath", "lookup",
-    "lookup_table", "when",
+    "lookup_table", "when", "xpath", "xpath_number", "xpath_string", "xpath_strings",
 ]  # fmt: skip
+
+# Loaded when first used: a worker that decodes messages needs none of what routes are written with.
+_HOMES = {
+    "endpoints.files": ("Files", "Parquet", "Table"),
+    "endpoints.lookup": ("lookup_table",),
+    "endpoints.memory": ("Memory",),
+    "endpoints.simple": ("Console", "Frame", "Rate", "Void"),
+    "expr.columns": ("body", "call", "default", "function", "header", "item", "lookup", "when"),
+    "expr.jsonpath": ("jsonpath",),
+    "expr.xpath": ("xpath", "xpath_number", "xpath_string", "xpath_strings"),
+    "formats": ("Csv", "Json", "Text", "Xml"),
+    "message": ("Message",),
+    "patterns.join": ("join",),
+    "route.app": ("App",),
+    "route.route": ("Route",),
+}
+_HOME_OF = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value

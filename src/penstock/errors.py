@@ -34,6 +34,7 @@ def caller() -> Origin | None:
     if frame is None:
         return None
     file, line = frame.f_code.co_filename, frame.f_lineno
+    linecache.checkcache(file)
     return Origin(file, line, linecache.getline(file, line).strip())
 
 

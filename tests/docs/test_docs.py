@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from dataclasses import replace
@@ -18,7 +19,7 @@ from penstock.route.yamlends import _KEYS
 from penstock.route.yamlsteps import VERBS
 from tests.docs.pages import PAGES, ROOT, RUNS, SHOWN_ONLY, Page, blocks, commands, is_same
 
-_ON_SPARK = re.compile(r"^\$ penstock (run|doctor)|run_batch|run_stream|spark\.session|engine=\"(spark|stream)\"", re.MULTILINE)
+_ON_SPARK = re.compile(r"^\$ penstock (run|doctor)|run_batch|engine=\"(spark|stream)\"", re.MULTILINE)
 
 
 def page_name(page: Path) -> str:
@@ -49,8 +50,8 @@ def use_full_paths(monkeypatch: pytest.MonkeyPatch) -> None:
         return arriving(replace(entry, source=source), reading)
 
     def written(plan: Any) -> Any:
-        found = targets(plan).items()
-        return {place: replace(target, directory=target.directory and os.path.abspath(target.directory)) for place, target in found}
+        return {place: replace(target, directory=target.directory and os.path.abspath(target.directory))
+                for place, target in targets(plan).items()}  # fmt: skip
 
     for module in (run, stream):
         monkeypatch.setattr(module, "arriving", read)
@@ -112,7 +113,8 @@ def takes(signature: Signature) -> str:
 
 def test_the_table_of_functions_is_the_code() -> None:
     shown = [row[:3] for row in table("docs/expressions.md", "function")]
-    assert shown == [[f"`{name}`", f"`{takes(function)}`", f"`{function.result}`"] for name, function in FUNCTIONS.items()]
+    known = ((name, takes(function), function.result) for name, function in FUNCTIONS.items())
+    assert shown == [[f"`{name}`", f"`{taken}`", f"`{given}`"] for name, taken, given in known]
 
 
 @pytest.mark.parametrize("row", table("docs/expressions.md", "function"), ids=lambda row: row[0].strip("`"))
@@ -140,13 +142,41 @@ def test_the_page_of_endpoints_says_what_every_sink_guarantees() -> None:
 
     text = (ROOT / "docs" / "endpoints.md").read_text(encoding="utf-8")
     assert [kind for kind in _KEYS if f"`{kind}`" not in text] == []
-    assert [sink.__name__ for sink in (Console, Files, Memory, Parquet, Table, Void) if sink.guarantee not in text] == []
+    sinks = (Console, Files, Memory, Parquet, Table, Void)
+    assert [sink.__name__ for sink in sinks if sink.guarantee not in text] == []
 
 
 def test_the_table_of_variables_is_the_code() -> None:
     used = {name for file in (ROOT / "src" / "penstock").rglob("*.py")
             for name in re.findall(r"PENSTOCK_[A-Z_]+", file.read_text(encoding="utf-8"))}  # fmt: skip
     assert {row[0].strip("`").partition("=")[0] for row in table("docs/running.md", "variable")} >= used
+
+
+def imports(file: Path) -> set[str]:
+    """What a file imports when it is loaded."""
+    found: set[str] = set()
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            found |= {node.module or ""} | {f"{node.module}.{name.name}" for name in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+    return found
+
+
+def test_imports_point_one_way() -> None:
+    rows = [re.findall(r"`([\w.]+)/?`", row[0]) for row in table("ARCHITECTURE.md", "folder")]
+    level = {name.removesuffix(".py"): number for number, names in enumerate(rows) for name in names}
+    wrong = []
+    for file in sorted((ROOT / "src" / "penstock").rglob("*.py")):
+        here = file.relative_to(ROOT / "src" / "penstock").parts[0].removesuffix(".py")
+        if here not in level:
+            continue
+        for name in imports(file):
+            target = name.split(".")[1] if name.startswith("penstock.") else ""
+            upwards = level.get(target, 0) > level[here]
+            if upwards or (name.split(".")[0] in ("pyspark", "py4j") and here != "spark"):
+                wrong.append(f"{here} imports {name} in {file.name}")
+    assert wrong == []
 
 
 def test_output_is_compared_line_by_line() -> None:

@@ -6,13 +6,21 @@ import json
 import tarfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+from penstock import App, Memory, Route, Xml
+from penstock.expr.evaluate import expression_key
 from penstock.expr.nodes import XPath
 from penstock.expr.xpath import xpath
 from penstock.formats.base import Malformed
 from penstock.formats.xml import XPaths, parse
-from penstock.schema import BOOLEAN
+from penstock.plan.plan import Entry, Scope
+from penstock.schema import BOOLEAN, Struct
+from penstock.spark.decode import decode
+from penstock.testing import SPARK, run
 from tests.suites import suite
 
 FOLDER = suite("yfilter")
@@ -42,3 +50,42 @@ def test_the_queries_match_the_documents_that_the_suite_expects(queries: str, co
         assert not isinstance(root, Malformed)
         matched[name] = [number for number, found in enumerate(paths.evaluate(root), 1) if found]
     assert matched == expected
+
+
+def test_spark_finds_the_documents_that_the_suite_expects(spark: SparkSession) -> None:
+    """Both sets of queries as the columns of one decode: one job."""
+    sets = ("simple_paths", "simple_predicates")
+    lines = {name: (FOLDER / f"{name}.queries.txt").read_text().splitlines() for name in sets}
+    queries = {name: [xpath(line)._expression for line in lines[name]] for name in sets}
+    paths = tuple(dict.fromkeys(query for name in sets for query in queries[name]))
+    nothing = Struct(())
+    entry = Entry("nitf", Memory(), Xml(), Scope(0, nothing, nothing, True), paths)
+    given = documents()
+    rows = pa.table({"name": list(given), "body": pa.array(given.values(), pa.binary())})
+    decoded = decode(spark.createDataFrame(rows), entry, F.col("body"))
+    matches = F.array(*(F.col("fields").getField(expression_key(path)) for path in paths))
+    results = decoded.select("name", matches.alias("found"), "bad").collect()
+    found = {row.name: dict(zip(paths, row.found, strict=True)) for row in results}
+    assert [row.bad for row in results] == [None] * len(given)
+    for name in sets:
+        expected = json.loads((FOLDER / f"{name}.expected.json").read_text())
+        matched = {
+            document: [number for number, query in enumerate(queries[name], 1) if values[query]]
+            for document, values in found.items()
+        }
+        assert matched == expected
+
+
+def test_queries_route_documents_as_the_suite_expects(spark: SparkSession) -> None:
+    """Some of the queries as the cases of a router, through a whole app."""
+    lines = (FOLDER / "simple_predicates.queries.txt").read_text().splitlines()[:40]
+    expected = json.loads((FOLDER / "simple_predicates.expected.json").read_text())
+    names, given = zip(*documents().items(), strict=True)
+    cases = [(f"query {number}", xpath(line)) for number, line in enumerate(lines, 1)]
+    sinks = {name: Memory() for name in ["none", *(name for name, _ in cases)]}
+    app = App("nitf", Route("r", Memory((), Xml())).choice(cases, otherwise="none"), sinks=sinks)
+    result = run(app, given, SPARK)
+    for document, matched in zip(range(len(names)), (expected[name] for name in names), strict=True):
+        first = next((f"query {number}" for number in matched if number <= len(lines)), "none")
+        assert f"memory/0/{document}" in {message.id for message in result.channels[first]}
+    assert result.summary.conserved

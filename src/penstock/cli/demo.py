@@ -10,7 +10,7 @@ from penstock.cli.output import say
 
 
 def demo(
-    messages: Annotated[int, typer.Option(min=1, help="How many messages to send.")] = 100_000,
+    messages: Annotated[int, typer.Option(min=1, help="How many messages to send.")] = 200_000,
     out: Annotated[str, typer.Option(help="Where the results go.")] = "penstock-demo",
 ) -> None:
     """Run the demonstration: generated messages through a small app, with the results in a directory."""

@@ -127,6 +127,15 @@ def find_files(path: str, ending: str = "") -> list[str]:
     return sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
 
 
+def root_of(path: str) -> str:
+    """The directory that the names of a source's files are told from."""
+    if os.path.isdir(path):
+        return path
+    while "*" in path or "?" in path or "[" in path:
+        path = os.path.dirname(path)
+    return os.path.dirname(path) if os.path.isfile(path) else path
+
+
 @dataclass(frozen=True, slots=True)
 class Table(Source, Sink):
     """A named table of messages in the warehouse directory: Parquet files, no server."""

@@ -78,6 +78,12 @@ class Column:
         terms = left.terms if isinstance(left, nodes.Or) else (left,)
         return Column(nodes.Or((*terms, expression(other))))
 
+    def __rand__(self, other: object) -> Column:
+        raise _without_parentheses(other)
+
+    def __ror__(self, other: object) -> Column:
+        raise _without_parentheses(other)
+
     def __invert__(self) -> Column:
         return Column(nodes.Not(self._expression))
 
@@ -124,6 +130,11 @@ class Column:
         from penstock.expr.text import to_text
 
         return to_text(self._expression)
+
+
+def _without_parentheses(other: object) -> BadExpression:
+    return BadExpression(f"& and | bind tighter than comparisons: {other!r} is on their left",
+                         fix="put each comparison in parentheses: (body.a > 1) & (body.b == 2)")  # fmt: skip
 
 
 body = Column(nodes.Field((), nodes.BODY))

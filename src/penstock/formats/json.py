@@ -54,7 +54,7 @@ class Json:
         return jsonbatch.decode_batch(bodies, wanted, decode)
 
     def encode(self, fields: Mapping[str, Any]) -> bytes:
-        return msgspec.json.encode(_without_nulls(fields))
+        return msgspec.json.encode(_written(fields, self.schema))
 
 
 def decode(raw: bytes, wanted: Struct) -> Decoded:
@@ -139,10 +139,14 @@ def _variant(node: Node, path: str) -> Any:
     return json.loads(node.text, parse_int=number, parse_float=number)
 
 
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        kept = ((name, _without_nulls(inner)) for name, inner in value.items())
-        return {name: inner for name, inner in kept if inner is not None}
-    if isinstance(value, list | tuple):
-        return [_without_nulls(inner) for inner in value]
+def _written(value: Any, kind: Type | None) -> Any:
+    """The value as it is written: fields that are missing are left out, nulls of arrays, maps and VARIANTs stay."""
+    match kind:
+        case Struct() if isinstance(value, Mapping):
+            kept = ((name, _written(inner, kind.get(name))) for name, inner in value.items())
+            return {name: inner for name, inner in kept if inner is not None}
+        case Array(element) if value is not None:
+            return [_written(inner, element) for inner in value]
+        case Map(inner_kind) if value is not None:
+            return {name: _written(inner, inner_kind) for name, inner in value.items()}
     return None if is_missing(value) else value

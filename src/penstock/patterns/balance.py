@@ -6,8 +6,8 @@ part's index after a splitter) for `round_robin` and `weighted`, its id for `ran
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-import zlib
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -62,8 +62,8 @@ class Balance(Node):
 
 
 def turn(value: str, seed: int = 0) -> int:
-    """A number that looks random and is the same everywhere: Spark's crc32 gives it too."""
-    return zlib.crc32(f"{seed}:{value}".encode())
+    """A number that looks random and is the same everywhere: Spark's md5 gives it too."""
+    return int(hashlib.md5(f"{seed}:{value}".encode(), usedforsecurity=False).hexdigest()[:8], 16)
 
 
 def balance(

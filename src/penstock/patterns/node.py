@@ -68,6 +68,8 @@ def read_paths(expressions: tuple[Expr, ...]) -> Paths:
         for part in expression.walk():
             if isinstance(part, nodes.Field) and part.root == nodes.BODY:
                 found.add(names_of(part.path))
+            elif isinstance(part, nodes.JsonPath):
+                found.add(())  # which fields a query reads is known only once it meets the schema
     return frozenset(found)
 
 

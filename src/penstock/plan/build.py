@@ -9,6 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from penstock.endpoints.base import Source
 from penstock.errors import BadRoute, DuplicateName, PenstockError, RouteCycle, UnknownChannel, did_you_mean
+from penstock.formats import Format
 from penstock.patterns.join import Join
 from penstock.patterns.node import Node
 from penstock.plan import demand
@@ -28,6 +29,8 @@ def build(app: App) -> Plan:
     for route in _in_order(routes, readers):
         draft.add(route)
     outlets = tuple(Outlet(channel, app.sinks[channel], draft.arrivals(channel)) for channel in sorted(app.sinks))
+    for outlet in outlets:
+        demand.check_sink(outlet)
     return demand.fill(Plan(app.name, tuple(draft.entries), tuple(draft.routes), outlets, app.dead_letters, readers))
 
 
@@ -43,15 +46,15 @@ class _Draft:
     def arrivals(self, channel: str) -> tuple[Inflow, ...]:
         return tuple(dict.fromkeys(self.inflows.get(channel, ())))
 
-    def scope(self, schema: Struct, raw: bool) -> Scope:
+    def scope(self, schema: Struct, format: Format | None, joined: bool = False) -> Scope:
         self.scopes += 1
-        return Scope(self.scopes - 1, schema, EMPTY, raw)
+        return Scope(self.scopes - 1, schema, EMPTY, format, joined)
 
     def add(self, route: Route) -> None:
         inflows: tuple[Inflow, ...] = ()
         if isinstance(route.source, Source):
             with_format = _located(route, None, lambda: route.source.body_format)
-            scope = self.scope(with_format.schema, raw=True)
+            scope = self.scope(with_format.schema, with_format)
             self.entries.append(Entry(route.name, route.source, with_format, scope, ()))
         else:
             inflows = tuple(inflow for channel in inputs(route) for inflow in self.arrivals(channel))
@@ -60,7 +63,7 @@ class _Draft:
         here = scope
         for node in route.steps:
             schema = _located(route, node, lambda node=node, here=here: demand.checked(node, here))
-            after = self.scope(schema, raw=False) if node.rewrites else here
+            after = self.scope(schema, None) if node.rewrites else here
             stages.append(Stage(route.name, node, here, after))
             for channel in node.sends_to():
                 self.inflows.setdefault(channel, []).append(Inflow(channel, here if node.ends or not node.rewrites else after))
@@ -74,7 +77,9 @@ class _Draft:
         schema = EMPTY
         for scope in scopes:
             schema = merge(schema, scope.schema)
-        return self.scope(schema, raw=False)
+        # Bodies of one format and schema stay as they are; others can only go on as the fields they have.
+        alike = all(scope.format == scopes[0].format for scope in scopes)
+        return self.scope(schema, scopes[0].format if alike else None, joined=True)
 
 
 def _located(route: Route, node: Node | None, action):  # type: ignore[no-untyped-def]

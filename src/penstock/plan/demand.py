@@ -7,22 +7,33 @@ from dataclasses import replace
 
 from penstock.endpoints.files import Files, Parquet, Table
 from penstock.endpoints.memory import Memory
-from penstock.errors import BadExpression
+from penstock.errors import BadExpression, BadSchema
 from penstock.expr import nodes
 from penstock.expr.nodes import Expr
+from penstock.formats import Csv
 from penstock.patterns.node import NOTHING, WHOLE, Node, Paths, read_paths, top_level
-from penstock.plan.plan import Entry, Inflow, Outlet, Plan, Scope
+from penstock.plan.plan import Inflow, Outlet, Plan, Scope
 from penstock.schema import Struct, project
 
 
 def checked(node: Node, scope: Scope) -> Struct:
-    """The schema after a step; paths that only the source's decoder can follow are refused after a rewrite."""
+    """The schema after a step; paths that only a source's decoder can follow need the source's own body."""
     for expression in node.expressions():
         for part in expression.walk():
-            if isinstance(part, (nodes.XPath, nodes.JsonPath)) and not scope.raw:
-                raise BadExpression("a path into the original document cannot be followed after the body was rewritten",
-                                    fix="read it before the rewriting step, or use body fields")  # fmt: skip
+            if isinstance(part, nodes.XPath):
+                _check_path(scope, "XPath", "xml")
+            elif isinstance(part, nodes.JsonPath):
+                _check_path(scope, "JSONPath", "json")
     return node.output(scope.schema)
+
+
+def _check_path(scope: Scope, language: str, name: str) -> None:
+    if scope.format is not None and scope.format.name != name:
+        raise BadExpression(f"{language} looks into {name.upper()}, and the bodies here are {scope.format.name.upper()}",
+                            fix="use the fields of the schema: body.name")  # fmt: skip
+    if not scope.raw or scope.joined:
+        raise BadExpression("a path into the original document cannot be followed after the body was rewritten or joined",
+                            fix="read it before that step, or use body fields")  # fmt: skip
 
 
 def fill(plan: Plan) -> Plan:
@@ -31,7 +42,7 @@ def fill(plan: Plan) -> Plan:
     paths: dict[int, dict[Expr, None]] = defaultdict(dict)
     for outlet in plan.outlets:
         for inflow in outlet.inflows:
-            if not inflow.scope.raw or _converts(outlet, plan.entries, inflow.scope):
+            if converts(outlet.sink, inflow.scope):
                 wanted[inflow.scope.number] |= WHOLE
     for route in reversed(plan.routes):
         for stage in reversed(route.stages):
@@ -72,14 +83,21 @@ def _done(inflows: tuple[Inflow, ...], done) -> tuple[Inflow, ...]:  # type: ign
     return tuple(replace(inflow, scope=done(inflow.scope)) for inflow in inflows)
 
 
-def _converts(outlet: Outlet, entries: tuple[Entry, ...], scope: Scope) -> bool:
-    """The sink asks for another format than the one the source's bodies have."""
-    return converts(outlet.sink, next(entry for entry in entries if entry.scope.number == scope.number))
-
-
-def converts(sink: object, entry: Entry) -> bool:
-    """Columns need every field; other sinks need them only to write another format than the source's."""
-    if isinstance(sink, (Parquet, Table)):
+def converts(sink: object, scope: Scope) -> bool:
+    """The sink gets the body written anew: it was rewritten, or the sink wants columns or another format."""
+    if scope.format is None or isinstance(sink, (Parquet, Table)):
         return True
     asked = sink.format if isinstance(sink, (Files, Memory)) else None
-    return asked is not None and asked.name != entry.format.name
+    return asked is not None and asked.name != scope.format.name
+
+
+def check_sink(outlet: Outlet) -> None:
+    """A sink's own schema has room for every field that arrives."""
+    asked = outlet.sink.format if isinstance(outlet.sink, (Files, Memory)) else None
+    if not isinstance(asked, Csv):
+        return
+    for inflow in outlet.inflows:
+        lost = [name for name in inflow.scope.schema.names if name not in asked.schema.names]
+        if lost and converts(outlet.sink, inflow.scope):
+            raise BadSchema(f"channel {outlet.channel!r} writes CSV without a column for {', '.join(lost)}",
+                            fix="add it to the sink's schema, or drop the field before")  # fmt: skip

@@ -17,13 +17,19 @@ from penstock.schema import Struct
 class Scope:
     """One version of the body on its way. A source makes the first; every rewriting step makes another.
 
-    `wanted` is the part of the schema that somebody reads; `raw` says that the bytes are still the source's own.
+    `wanted` is the part of the schema that somebody reads. `format` is that of the source while the bytes are still
+    its own, and None once the body was rewritten. `joined` bodies come from several scopes.
     """
 
     number: int
     schema: Struct
     wanted: Struct
-    raw: bool
+    format: Format | None
+    joined: bool = False
+
+    @property
+    def raw(self) -> bool:
+        return self.format is not None
 
 
 @dataclass(frozen=True, slots=True)

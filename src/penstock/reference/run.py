@@ -71,7 +71,7 @@ def run(plan: Plan, messages: Mapping[str, Iterable[object]] | Iterable[object])
     runner = _Runner(plan, outcome, None)
     for route, values in given.items():
         entry = _entry(plan, route)
-        for message in as_messages(values):
+        for message in as_messages(values, entry.route):
             runner.enter(entry, message)
     return outcome
 
@@ -81,7 +81,7 @@ def trace(plan: Plan, message: object, route: str | None = None) -> Trace:
     entry = _entry(plan, route) if route else plan.entries[0]
     steps: list[TraceStep] = []
     outcome = Outcome(channels={outlet.channel: [] for outlet in plan.outlets})
-    _Runner(plan, outcome, steps).enter(entry, as_messages([message])[0])
+    _Runner(plan, outcome, steps).enter(entry, as_messages([message], entry.route)[0])
     return Trace(tuple(steps), outcome)
 
 
@@ -141,14 +141,14 @@ class _Runner:
             return
         route = next(route for route in self.plan.routes if route.name == reader)
         if scope.number != route.scope.number:
-            message = message.with_fields(narrowed(message.fields or {}, route.scope.wanted))
+            fields = narrowed(message.fields or {}, route.scope.wanted)
+            message = replace(message, fields=fields, rewritten=not route.scope.raw)
         self._walk(route, 0, message)
 
     def _encoded(self, outlet: Outlet, message: Message, scope: Scope) -> Message:
-        asked = getattr(outlet.sink, "format", None)
-        converted = scope.raw and converts(outlet.sink, next(e for e in self.plan.entries if e.scope.number == scope.number))
-        if not message.rewritten and not converted:
+        if not converts(outlet.sink, scope):
             return message
+        asked = getattr(outlet.sink, "format", None)
         fields = narrowed(message.fields or {}, scope.wanted)
         return replace(message, raw=(asked or Json(scope.schema)).encode(fields), fields=fields)
 
@@ -176,7 +176,7 @@ def decode(entry: Entry, raw: bytes) -> dict[str, Any] | Malformed:
     fields = entry.format.decode(raw, entry.scope.wanted)
     if isinstance(fields, dict):
         for query in queries:
-            fields[expression_key(query)] = len(jsonpath.find(query.query, json.loads(raw))) > 0
+            fields[expression_key(query)] = jsonpath.holds(query.query, json.loads(raw))
     return fields
 
 

@@ -20,7 +20,7 @@ from penstock.patterns.enrich import Enrich, EnrichFromTable
 from penstock.patterns.filter import Filter
 from penstock.patterns.join import Join
 from penstock.patterns.multicast import Multicast
-from penstock.patterns.node import DEAD
+from penstock.patterns.node import DEAD, read_paths
 from penstock.patterns.recipients import Recipients
 from penstock.patterns.script import ROW, Script
 from penstock.patterns.split import VALUE, Split, SplitFields
@@ -116,10 +116,17 @@ def value_of(stage: Stage, expression: Expr, message: Message, strict: bool = Fa
         raise Failure(FUNCTION_FAILED, f"{type(error).__name__}: {error}") from None
 
 
+def missing_reason(predicate: Expr) -> str:
+    """Why a condition has no answer; which of its fields is missing may differ from message to message."""
+    paths = sorted(".".join(map(str, path)) for path in read_paths((predicate,)))
+    named = f"{', '.join(paths)} or something made of it" if len(paths) == 1 else f"one of {', '.join(paths)}"
+    return f"the condition needs a value that is missing: {named}"
+
+
 def _true(stage: Stage, predicate: Expr, message: Message, missing: str) -> bool:
     value = value_of(stage, predicate, message, strict=missing == DEAD)
     if value is None and missing == DEAD:
-        raise Failure(MISSING_FIELD, "the condition reads a field that is missing")
+        raise Failure(MISSING_FIELD, missing_reason(predicate))
     return bool(value)
 
 

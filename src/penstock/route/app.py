@@ -31,8 +31,8 @@ class App:
         if not routes or not all(isinstance(route, Route) for route in routes):
             raise BadRoute(f"app {name!r} needs routes", self.origin, 'write App("name", Route(...), Route(...))')
         self.sinks = dict(sinks or {})
-        for step in (step for route in routes for step in route.steps if isinstance(step, To) and step.sink):
-            if self.sinks.setdefault(step.channel, step.sink) is not step.sink:
+        for step in (step for route in routes for step in route.steps if isinstance(step, To)):
+            if step.sink is not None and self.sinks.setdefault(step.channel, step.sink) is not step.sink:
                 raise DuplicateName(f"channel {step.channel!r} has two sinks", step.origin, "give it one of them")
 
     @cached_property

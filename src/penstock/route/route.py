@@ -58,7 +58,8 @@ class Route:
         try:
             node = step if isinstance(step, Node) else step()
         except PenstockError as error:
-            raise type(error)(f"route {self.name!r}: {error.what}", error.origin or origin, error.fix) from None
+            where = f"{origin}  ({error.origin})" if isinstance(error.origin, str) else error.origin or origin
+            raise type(error)(f"route {self.name!r}: {error.what}", where, error.fix) from None
         if self.steps and self.steps[-1].ends:
             raise BadRoute(f"route {self.name!r}: nothing can follow a {self.steps[-1].pattern}", origin,
                            "continue in another route that reads one of its channels")  # fmt: skip

@@ -43,12 +43,12 @@ def execute(
 ) -> tuple[Counts, Kept]:
     """Write the lowered messages and publish them under the key."""
     places, observation = Places.of(plan), Observation()
-    rows = encoded(data, plan, targets).observe(observation, *count_columns(plan, places)).drop(COPIES)
+    rows, columns = encoded(data, plan, targets), count_columns(plan, places)
+    if not targets:
+        return _counts(rows.agg(*columns).collect()[0].asDict(), places), Kept()
+    observed = rows.observe(observation, *columns).drop(COPIES)
     try:
-        if not targets:
-            rows.write.format("noop").mode("overwrite").save()
-            return _counts(observation.get, places), Kept()
-        written = rows.filter(F.col(AT).isin(*targets)).mapInArrow(TaskWriter(targets, run, scratch), MANIFEST)
+        written = observed.filter(F.col(AT).isin(*targets)).mapInArrow(TaskWriter(targets, run, scratch), MANIFEST)
         manifest = [Staged(*row) for row in written.collect()]
     except BaseException:
         discard(targets, run, scratch)

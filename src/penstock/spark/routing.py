@@ -11,13 +11,10 @@ from penstock.patterns.filter import Filter
 from penstock.patterns.node import DEAD as DEAD_POLICY
 from penstock.patterns.to import To
 from penstock.plan.plan import Stage
-from penstock.reference.steps import MISSING_FIELD
+from penstock.reference.steps import MISSING_FIELD, missing_reason
 from penstock.spark.context import context_of
 from penstock.spark.expressions import lower, lower_predicate
 from penstock.spark.frame import AT, DEAD, ERROR, ID, INDEX, OFFSET, Places, change, error, here
-
-_MISSING = "the condition reads a field that is missing"
-
 
 def filter_messages(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     node = stage.node
@@ -28,7 +25,7 @@ def filter_messages(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     if not strict:
         return data.withColumn(AT, F.when(here(stage, places) & ~test, F.lit(out)).otherwise(F.col(AT)))
     place = F.when(test, F.col(AT)).when(test.isNull(), F.lit(DEAD)).otherwise(F.lit(out))
-    return _moved(data, stage, places, place, MISSING_FIELD, _MISSING)
+    return _moved(data, stage, places, place, MISSING_FIELD, F.lit(missing_reason(node.predicate)))
 
 
 def choose(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
@@ -37,15 +34,18 @@ def choose(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     strict = node.missing == DEAD_POLICY
     context = context_of(stage, strict)
     place: Column | None = None
+    reason: Column | None = None
     for channel, condition in node.cases:
         test = lower_predicate(condition, context)
         if strict:
             place = _when(place, test.isNull(), DEAD)
+            said = F.lit(missing_reason(condition))
+            reason = F.when(test.isNull(), said) if reason is None else reason.when(test.isNull(), said)
         place = _when(place, test, places.channel(channel))
     assert place is not None
     place = place.otherwise(F.lit(places.channel(node.otherwise)))
-    if strict:
-        return _moved(data, stage, places, place, MISSING_FIELD, _MISSING)
+    if reason is not None:
+        return _moved(data, stage, places, place, MISSING_FIELD, reason)
     return change(data, here(stage, places), {AT: place})
 
 
@@ -59,9 +59,9 @@ def balance(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     if node.strategy == STICKY:
         assert node.key is not None
         key = lower(node.key, context_of(stage)).cast("string")
-        number = F.crc32(F.concat(F.lit(f"{node.seed}:"), key).cast("binary"))
+        number = _turn(node, key)
     elif node.strategy == RANDOM:
-        number = F.crc32(F.concat(F.lit(f"{node.seed}:"), F.col(ID)).cast("binary"))
+        number = _turn(node, F.col(ID))
     else:
         number = F.coalesce(F.col(INDEX), F.col(OFFSET)).cast("bigint")
     limits = node.limits()
@@ -71,8 +71,13 @@ def balance(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
         place = _when(place, turn < limit, places.channel(target))
     assert place is not None
     if node.strategy == STICKY:
-        return _moved(data, stage, places, place, MISSING_FIELD, "the sticky key is missing")
+        return _moved(data, stage, places, place, MISSING_FIELD, F.lit("the sticky key is missing"))
     return change(data, here(stage, places), {AT: place})
+
+
+def _turn(node: Balance, value: Column) -> Column:
+    digest = F.md5(F.concat(F.lit(f"{node.seed}:"), value).cast("binary"))
+    return F.conv(F.substring(digest, 1, 8), 16, 10).cast("bigint")
 
 
 def send(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
@@ -80,7 +85,7 @@ def send(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     return change(data, here(stage, places), {AT: F.lit(places.channel(stage.node.channel))})
 
 
-def _moved(data: DataFrame, stage: Stage, places: Places, place: Column, kind: str, reason: str) -> DataFrame:
+def _moved(data: DataFrame, stage: Stage, places: Places, place: Column, kind: str, reason: Column) -> DataFrame:
     """To the place, which may be DEAD for this one reason."""
     moved = data.withColumn("_place", F.when(here(stage, places), place))
     died = F.col("_place") == DEAD

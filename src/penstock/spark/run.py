@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from penstock.message import DeadLetter, Message
 from penstock.plan.plan import Plan
 from penstock.route.app import App
+from penstock.spark.check import check
 from penstock.spark.execute import Counts, execute
 from penstock.spark.failure import stopped
 from penstock.spark.lower import lower
@@ -46,6 +47,7 @@ class RunResult:
 def run_batch(app: App, spark: SparkSession | None = None, progress: Callable[[Summary], None] | None = None) -> RunResult:
     """One pass over all sources; every mistake in the routes is raised before Spark starts."""
     plan = app.plan
+    check(plan)
     outlets = targets(plan)
     spark = spark or session(app.name)
     started = time.monotonic()

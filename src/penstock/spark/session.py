@@ -29,6 +29,8 @@ _STREAMING = "org.apache.spark.sql.execution.streaming"
 _EVERYWHERE = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Remembering which Python line made each column costs more than making the column.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.streaming.stateStore.providerClass": f"{_STREAMING}.state.RocksDBStateStoreProvider",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",

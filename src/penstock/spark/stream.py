@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.plan.plan import Plan
 from penstock.route.app import App
+from penstock.spark.check import check
 from penstock.spark.execute import Counts, execute
 from penstock.spark.failure import stopped
 from penstock.spark.lower import lower
@@ -48,6 +49,7 @@ def run_stream(
     Without one, the position is forgotten when the run ends.
     """
     plan = app.plan
+    check(plan)
     outlets = targets(plan)
     spark = spark or session(app.name)
     scratch = tempfile.mkdtemp(prefix="penstock-")

@@ -54,7 +54,7 @@ def arriving(entry: Entry, reading: Reading) -> DataFrame:
         case Rate():
             return _complete(_read(reading, lambda name: rate_source(name, entry)))
         case Memory():
-            return _decoded(_stored(source, reading), entry)
+            return _decoded(_stored(source, entry, reading), entry)
         case Frame():
             return _decoded(_framed(source, entry, reading), entry)
         case Parquet():
@@ -125,8 +125,8 @@ def stored_schema() -> pa.Schema:
     )
 
 
-def _stored(source: Memory, reading: Reading) -> DataFrame:
-    table = pa.Table.from_pylist([_row(message) for message in as_messages(source.messages)], schema=stored_schema())
+def _stored(source: Memory, entry: Entry, reading: Reading) -> DataFrame:
+    table = pa.Table.from_pylist([_row(message) for message in as_messages(source.messages, entry.route)], schema=stored_schema())
     if not reading.streaming:
         data = reading.spark.createDataFrame(table)
         return data.repartition(source.partitions) if source.partitions > 1 else data.coalesce(1)
@@ -157,7 +157,7 @@ def _parquet(source: Parquet, entry: Entry, reading: Reading) -> DataFrame:
         raise BadEndpoint(f"route {entry.route!r} reads {source.path}, and there is no such file")
     schema = entry.format.schema
     reader = reading.spark.readStream if reading.streaming else reading.spark.read
-    data = reader.schema(spark_type(schema)).parquet(source.path)  # type: ignore[arg-type]
+    data = reader.schema(spark_type(schema)).parquet(os.path.abspath(source.path))  # type: ignore[arg-type]
     whole = F.struct(*(F.col(f"`{name}`") for name in schema.names))
     wanted = F.struct(*(F.col(f"`{name}`") for name in entry.scope.wanted.names)) if entry.scope.wanted.fields else F.lit(None)
     number = F.monotonically_increasing_id()

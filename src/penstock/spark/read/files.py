@@ -8,6 +8,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -19,16 +20,15 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
-from penstock.endpoints.files import Files, find_files
+from penstock.endpoints.files import Files, find_files, root_of
 from penstock.errors import BadEndpoint, BadSchema
 from penstock.formats import Csv, Format, Xml
 from penstock.plan.plan import Entry
-from penstock.spark.read.lines import Chunk, chunks, open_file, read_lines
+from penstock.spark.read.lines import CHUNK_BYTES, Chunk, chunks, open_file, read_lines
 from penstock.spark.read.records import read_csv_records, read_xml_records
-from penstock.spark.read.rows import RowMaker, spare_collection
+from penstock.spark.read.rows import RowMaker, row_type, spare_collection
 
 BYTES_PER_BATCH = 64 * 1024 * 1024
-STREAM_CHUNK_BYTES = 8 * 1024 * 1024
 UNREADABLE = (OSError, EOFError, zlib.error)
 
 
@@ -38,16 +38,19 @@ class FilesReader(DataSourceReader):
     def __init__(self, entry: Entry) -> None:
         assert isinstance(entry.source, Files)
         self.source, self.format, self.rows = entry.source, entry.format, RowMaker(entry)
+        self.root = root_of(self.source.path)
 
     def partitions(self) -> Sequence[InputPartition]:
         found = [chunk for path in find_files(self.source.path) for chunk in self.chunks(path)]
         return [InputPartition(chunk) for chunk in found]
 
-    def chunks(self, path: str, **options: int) -> list[Chunk]:
+    def chunks(self, path: str, chunk_bytes: int = CHUNK_BYTES) -> list[Chunk]:
         whole = isinstance(self.format, (Csv, Xml))
-        return chunks(path, os.path.basename(path), os.path.getsize(path), whole, **options)
+        return chunks(path, os.path.relpath(path, self.root), os.path.getsize(path), whole, chunk_bytes)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition is None:  # Spark's way of saying that there are no partitions
+            return
         spare_collection()
         chunk, offset = partition.value, 0
         try:
@@ -107,7 +110,7 @@ class FilesStream(FilesReader, DataSourceStreamReader, SupportsTriggerAvailableN
             chunk
             for path in find_files(self.source.path)
             if path not in seen and _fits(path, self.format)
-            for chunk in self.chunks(path, chunk_bytes=STREAM_CHUNK_BYTES)
+            for chunk in self.chunks(path)
         ]
         if fresh:
             os.makedirs(os.path.dirname(self.log), exist_ok=True)
@@ -161,8 +164,9 @@ def _drop_half_line(file: BinaryIO) -> None:
 
 
 def files_source(name: str, entry: Entry, log: str) -> type[DataSource]:
-    """A data source class for one entry; Spark pickles it to where it is needed."""
-    from penstock.spark.read.rows import row_type
+    """A data source class for one entry; Spark pickles it to where it is needed, which may be in another directory."""
+    assert isinstance(entry.source, Files)
+    placed = replace(entry, source=replace(entry.source, path=os.path.abspath(entry.source.path)))
 
     class FilesSource(DataSource):
         @classmethod
@@ -170,12 +174,12 @@ def files_source(name: str, entry: Entry, log: str) -> type[DataSource]:
             return name
 
         def schema(self) -> Any:
-            return row_type(entry)
+            return row_type(placed)
 
         def reader(self, schema: Any) -> DataSourceReader:
-            return FilesReader(entry)
+            return FilesReader(placed)
 
         def streamReader(self, schema: Any) -> DataSourceStreamReader:
-            return FilesStream(entry, log)
+            return FilesStream(placed, log)
 
     return FilesSource

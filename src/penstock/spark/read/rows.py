@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from functools import cache
 
 import numpy
 import pyarrow as pa
@@ -31,8 +32,12 @@ def row_type(entry: Entry) -> spark.StructType:
     return spark.StructType(columns)
 
 
+@cache
 def spare_collection() -> None:
-    """Spark collects garbage after every task; what a worker has loaded by now is none, and there is a lot of it."""
+    """Spark collects garbage after every task; what a worker has loaded by now is none, and there is a lot of it.
+
+    Once per process: what later tasks leave behind is to be collected.
+    """
     gc.freeze()
 
 

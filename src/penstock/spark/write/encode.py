@@ -35,12 +35,11 @@ def encoded(data: DataFrame, plan: Plan, targets: Mapping[int, Target]) -> DataF
 def _body(plan: Plan) -> tuple[Column, Column]:
     """A body that nothing rewrote is sent as it came; the others are written as JSON."""
     places = Places.of(plan)
-    entries = {entry.scope.number: entry for entry in plan.entries}
     written: dict[int, tuple[Scope, list[int]]] = {}
     for outlet in plan.outlets:
         for inflow in outlet.inflows:
             scope = inflow.scope
-            if not scope.raw or converts(outlet.sink, entries[scope.number]):
+            if converts(outlet.sink, scope):
                 written.setdefault(scope.number, (scope, []))[1].append(places.sinks[outlet.channel])
     body, made = F.col(BODY), F.lit(False)
     for number, (scope, sinks) in sorted(written.items()):

@@ -100,9 +100,9 @@ def _styled(sink: Sink, place: int, channel: str, arriving: Format) -> Target | 
         case Files(path, format, _, mode):
             written = format or arriving
             styles = {"csv": CSV, "xml": DOCUMENT}
-            return Target(place, channel, styles.get(written.name, LINES), path, written, mode == OVERWRITE)
+            return Target(place, channel, styles.get(written.name, LINES), os.path.abspath(path), written, mode == OVERWRITE)
         case Parquet(path, _, mode):
-            return Target(place, channel, PARQUET, path, arriving, mode == OVERWRITE)
+            return Target(place, channel, PARQUET, os.path.abspath(path), arriving, mode == OVERWRITE)
         case Table():
             return _styled(sink.as_parquet(), place, channel, arriving)
         case Memory(_, format):
@@ -114,10 +114,10 @@ def _styled(sink: Sink, place: int, channel: str, arriving: Format) -> Target | 
 
 def _arriving_format(outlet: Outlet, plan: Plan) -> Format:
     """The source's own format where nothing rewrote the body; JSON of all fields otherwise."""
-    entries = {entry.scope.number: entry for entry in plan.entries}
-    formats = {entries[inflow.scope.number].format.name for inflow in outlet.inflows if inflow.scope.raw}
-    if len(formats) == 1 and all(inflow.scope.raw for inflow in outlet.inflows) and not isinstance(outlet.sink, (Parquet, Table)):
-        return entries[outlet.inflows[0].scope.number].format
+    formats = {inflow.scope.format for inflow in outlet.inflows}
+    only = next(iter(formats)) if len(formats) == 1 else None
+    if only is not None and not isinstance(outlet.sink, (Parquet, Table)):
+        return only
     schema: Struct = EMPTY
     for inflow in outlet.inflows:
         schema = merge(schema, inflow.scope.schema)

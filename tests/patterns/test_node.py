@@ -1,0 +1,53 @@
+"""What every pattern declares, as the design's table has it."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock import body, join, lookup_table
+from penstock.patterns.node import EXPRESSION, NO_USER, PREDICATE, Node, names_of, read_paths, top_level
+from tests.patterns.apps import node, start
+
+TABLE = lookup_table([{"key": "a", "v": 1}], key="key")
+NODES: list[tuple[Node, str, str, str, str]] = [
+    (node(start().choice({"a": body.ok}, otherwise="b")), "content-based router", PREDICATE, "1:n", "1:1"),
+    (node(start().filter(body.ok)), "message filter", PREDICATE, "1:1", "1:0|1"),
+    (node(start().balance("a", "b")), "load balancer", PREDICATE, "1:n", "1:1"),
+    (node(start().recipients(body.name, known=["a"])), "recipient list", PREDICATE, "1:n", "1:n"),
+    (node(start().multicast("a", "b")), "multicast", NO_USER, "1:n", "1:n"),
+    (join("a", "b"), "join router", NO_USER, "n:1", "1:1"),
+    (node(start().split(body.tags)), "splitter", EXPRESSION, "1:1", "1:n"),
+    (node(start().split_fields()), "splitter", EXPRESSION, "1:1", "1:n"),
+    (node(start().translate({"a": 1})), "message translator", EXPRESSION, "1:1", "1:1"),
+    (node(start().keep("id")), "content filter", EXPRESSION, "1:1", "1:1"),
+    (node(start().enrich({"a": 1})), "content enricher", EXPRESSION, "1:1", "1:1"),
+    (node(start().enrich_from(TABLE, body.name)), "content enricher", EXPRESSION, "1:1", "1:1"),
+    (node(start().script(len, "id BIGINT")), "script", EXPRESSION, "1:1", "1:n"),
+    (node(start().tap("a")), "wire tap", NO_USER, "1:2", "1:2"),
+    (node(start().to("a")), "message channel", NO_USER, "1:1", "1:1"),
+]
+
+
+@pytest.mark.parametrize(("step", "pattern", "template", "channels", "messages"), NODES)
+def test_a_pattern_declares_its_place(step: Node, pattern: str, template: str, channels: str, messages: str) -> None:
+    assert (step.pattern, step.template, step.channels, step.messages) == (pattern, template, channels, messages)
+    assert not step.stateful
+    assert step.rewrites == (template == EXPRESSION)
+
+
+def test_every_pattern_is_in_the_table() -> None:
+    assert {type(step).__name__ for step, *_ in NODES} == {kind.__name__ for kind in Node.__subclasses__()}
+
+
+def test_what_ends_a_route_sends_to_channels() -> None:
+    for step, *_ in NODES:
+        if step.ends:
+            assert step.sends_to()
+
+
+def test_a_step_reads_the_fields_of_its_expressions() -> None:
+    expressions = node(start().filter((body.who.name == "x") & (body.tags[0] == "y"))).expressions()
+    assert read_paths(expressions) == {("who", "name"), ("tags",)}
+    assert names_of(("lines", 3, "n")) == ("lines",)
+    assert top_level(frozenset({("a", "b"), ("c",)}), ("a",)) == {("a", "b")}
+    assert top_level(frozenset({()}), ("a", "b")) == {("a",), ("b",)}
