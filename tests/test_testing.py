@@ -35,7 +35,7 @@ def test_an_app_runs_on_lists_with_every_engine(spark: SparkSession, engine: str
 def test_messages_are_in_the_order_of_their_ids() -> None:
     app = App("many", Route("r", Rate()).to("x", Void()))
     result = run(app, [{"value": number} for number in range(12)])
-    assert [message.id for message in result.messages("x")] == [f"memory/0/{number}" for number in range(12)]
+    assert [message.id for message in result.messages("x")] == [f"r/0/{number}" for number in range(12)]
 
 
 def test_bodies_that_are_not_json_are_text() -> None:

@@ -8,15 +8,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from penstock import App, Json, Memory, Route, join, lookup_table
+from penstock import App, Json, Memory, Route, join, jsonpath, lookup_table
 from penstock.expr import nodes
-from penstock.expr.columns import Column, body
+from penstock.expr.columns import Column, body, expression
 from penstock.expr.nodes import Expr
 
 SCHEMA = (
     "n BIGINT, d DOUBLE, s STRING, b BOOLEAN, tags ARRAY<STRING>, numbers ARRAY<BIGINT>, "
     "lines ARRAY<STRUCT<price: DOUBLE, name: STRING, parts: ARRAY<BIGINT>>>, "
-    "who STRUCT<name: STRING, age: BIGINT, home: STRUCT<city: STRING, zip: BIGINT>>, m MAP<STRING, BIGINT>, junk STRING"
+    "who STRUCT<name: STRING, age: BIGINT, home: STRUCT<city: STRING, zip: BIGINT>>, m MAP<STRING, BIGINT>, junk STRING, v VARIANT"
 )
 OWNERS = lookup_table([{"key": "a", "city": "Rome", "rank": 1}, {"key": "é", "city": None, "rank": 2}], key="key")
 
@@ -64,6 +64,7 @@ BODIES = st.fixed_dictionaries(
         "who": _maybe(WHO),
         "m": _maybe(st.dictionaries(TEXT, _maybe(INTEGERS), max_size=2)),
         "junk": _maybe(TEXT),
+        "v": st.sampled_from([None, 5, "text", True, [], {}, {"a": None, "b": [1, None, "x"]}, [[2.5], {"a": 1}]]),
         "unread": WRONG,
     },
 )
@@ -151,6 +152,7 @@ def conditions(depth: int = 2) -> st.SearchStrategy[Expr]:
         st.builds(lambda a, o: nodes.In(a, tuple(o)), texts(below), st.lists(TEXT, min_size=1, max_size=3)),
         st.builds(lambda a, o: nodes.In(a, tuple(o)), _field(NUMBER_FIELDS), st.lists(st.integers(-3, 3), min_size=1, max_size=3)),
         st.builds(lambda p: nodes.AnyOf(nodes.Field(("lines",)), p), item),
+        st.sampled_from(["@.v.a == 1", "@.v.b[1] == null", "@.v[?@ == 2.5]", "length(@.v) > 1", "$.v.a"]).map(lambda q: expression(jsonpath(q))),
         st.builds(lambda n, a, b: nodes.Call(n, (a, b)), st.sampled_from(["contains", "starts_with", "ends_with"]), texts(below), texts(below)),
         st.builds(lambda n, a: nodes.Call(n, (a, nodes.Literal("[a-c]+.?"))), st.sampled_from(["matches", "search"]), texts(below)),
     )  # fmt: skip
@@ -232,7 +234,7 @@ def finished(name: str, draw: Any, joined: bool) -> Route:
         case "fields":
             route = route.split_fields(head=["n"], tail=["s"])
         case "script":
-            route = route.script(double_numbers, "n BIGINT, d DOUBLE")
+            route = route.drop("v").script(double_numbers, "n BIGINT, d DOUBLE")
     return route.to("joined" if joined else f"{name} out")
 
 

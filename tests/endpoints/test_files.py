@@ -56,9 +56,12 @@ def test_a_table_name_is_a_word() -> None:
 
 
 def test_the_columns_of_a_parquet_file_are_the_body(tmp_path: Path) -> None:
-    table = pa.table({"id": pa.array([1], pa.int16()), "tags": [["a"]], "who": [{"age": 1.5}], **{name: ["x"] for name in ADDED}})
-    parquet.write_table(table, tmp_path / "a.parquet")
-    assert Parquet(tmp_path).body_format.schema.ddl() == "id BIGINT, tags ARRAY<STRING>, who STRUCT<age: DOUBLE>"
+    counts = pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))
+    columns = {"id": pa.array([1], pa.int16()), "tags": [["a"]], "who": [{"age": 1.5}], "counts": counts}
+    parquet.write_table(pa.table({**columns, **{name: ["x"] for name in ADDED}}), tmp_path / "a.parquet")
+    expected = "id BIGINT, tags ARRAY<STRING>, who STRUCT<age: DOUBLE>, counts MAP<STRING, BIGINT>"
+    assert Parquet(tmp_path).body_format.schema.ddl() == expected
+    assert Parquet(tmp_path, expected).body_format.schema.ddl() == expected
 
 
 def test_a_parquet_file_that_does_not_fit_is_refused(tmp_path: Path) -> None:
@@ -76,7 +79,8 @@ def test_a_parquet_file_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     )
     assert Parquet(path, "id BIGINT, not_there STRING").body_format.schema.names == ("id", "not_there")
     path.write_bytes(b"not parquet")
-    assert said(lambda: Parquet(path).body_format).startswith(f"BadEndpoint: cannot read {path}: Parquet magic bytes not found")
+    unreadable = said(lambda: Parquet(path).body_format)
+    assert unreadable.startswith(f"BadEndpoint: cannot read {path}: Parquet magic bytes not found")
 
 
 def test_a_table_that_is_not_there_yet_needs_a_schema(tmp_path: Path) -> None:

@@ -42,7 +42,8 @@ def test_dates_and_decimals_become_text() -> None:
 
 
 def test_rows_without_a_key_are_never_found() -> None:
-    assert lookup_table([*ROWS, {"key": None, "city": "x"}, {"key": None, "city": "y"}], "key").rows.keys() == {"a", "b"}
+    without = [{"key": None, "city": "x"}, {"key": None, "city": "y"}]
+    assert lookup_table([*ROWS, *without], "key").rows.keys() == {"a", "b"}
 
 
 def test_a_key_that_is_not_unique_is_refused() -> None:
@@ -67,14 +68,15 @@ def test_a_table_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         f"BadEndpoint: cannot read the table {tmp_path}/t.xlsx\n  fix  use a .csv, .parquet or .jsonl file"
     )
     assert said(lambda: lookup_table([{"key": 1}, {"key": "one"}], "key", name="mixed")) == (
-        "BadEndpoint: the rows of mixed do not make a table: Could not convert 'one' with type str: tried to convert to int64\n"
+        "BadEndpoint: the rows of mixed do not make a table: "
+        "Could not convert 'one' with type str: tried to convert to int64\n"
         "  fix  give a column one type"
     )
 
 
 def test_a_key_of_another_type_than_the_messages_is_refused() -> None:
-    source = Memory((), Json("number BIGINT"))
-    app = App("a", Route("r", source).enrich_from(lookup_table(ROWS, "key", name="cities"), body.number).to("x", Void()))
+    source, cities = Memory((), Json("number BIGINT")), lookup_table(ROWS, "key", name="cities")
+    app = App("a", Route("r", source).enrich_from(cities, body.number).to("x", Void()))
     assert said(lambda: app.plan).startswith(
         "TypeMismatch: route 'r', step 'enrich_from': the key of cities is STRING, but number is BIGINT"
     )

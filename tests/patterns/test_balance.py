@@ -29,7 +29,8 @@ def test_sticky_keys_stay_where_they_are() -> None:
     result = through(route, MANY)
     homes = {body["name"]: channel for channel in "abc" for body in result.bodies(channel)}
     for channel in "abc":
-        assert {body["name"] for body in result.bodies(channel)} == {name for name, home in homes.items() if home == channel}
+        mine = {name for name, home in homes.items() if home == channel}
+        assert {body["name"] for body in result.bodies(channel)} == mine
     backwards = through(route, MANY[::-1])
     assert counts(backwards) == counts(result)
     assert homes == {body["name"]: channel for channel in "abc" for body in backwards.bodies(channel)}
@@ -50,7 +51,6 @@ def test_random_depends_on_the_seed_and_the_id_alone() -> None:
     assert 150 < len(forwards.messages("a")) < 250
 
 
-@pytest.mark.xfail(strict=True, reason="crc32 is linear: another seed moves all ids of one length alike")
 def test_another_seed_is_another_choice() -> None:
     named = [Message(f"m{number}", b"{}") for number in range(100, 500)]
     one, two = (through(start().balance("a", "b", random_seed=seed), named) for seed in (1, 2))
@@ -60,7 +60,8 @@ def test_another_seed_is_another_choice() -> None:
 
 def test_parts_of_a_split_message_take_turns_by_their_index() -> None:
     result = through(start().split(body.tags).balance("a", "b"), [{"tags": ["p", "q", "r"]}, {"tags": ["s"]}])
-    assert (result.bodies("a"), result.bodies("b")) == ([{"value": "p"}, {"value": "r"}, {"value": "s"}], [{"value": "q"}])
+    assert result.bodies("a") == [{"value": "p"}, {"value": "r"}, {"value": "s"}]
+    assert result.bodies("b") == [{"value": "q"}]
 
 
 @pytest.mark.parametrize(

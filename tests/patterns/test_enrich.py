@@ -6,7 +6,8 @@ from penstock import body, call, lookup_table
 from penstock.errors import PenstockError
 from tests.patterns.apps import app, start, through, why
 
-CITIES = lookup_table([{"key": "a", "city": "Rome", "rank": 1}, {"key": "b", "city": None, "rank": 2}], key="key", name="cities")
+ROWS = [{"key": "a", "city": "Rome", "rank": 1}, {"key": "b", "city": None, "rank": 2}]
+CITIES = lookup_table(ROWS, key="key", name="cities")
 
 
 def test_fields_are_added_or_replaced_and_the_rest_stays() -> None:
@@ -22,7 +23,8 @@ def test_all_mappings_read_the_message_that_came() -> None:
 
 
 def test_a_row_of_a_table_is_added() -> None:
-    result = through(start().keep("name").enrich_from(CITIES, body.name).to("x"), [{"name": "a"}, {"name": "b"}, {"name": "z"}, {}])
+    route = start().keep("name").enrich_from(CITIES, body.name).to("x")
+    result = through(route, [{"name": "a"}, {"name": "b"}, {"name": "z"}, {}])
     assert result.bodies("x") == [{"name": "a", "city": "Rome", "rank": 1}, {"name": "b", "rank": 2}, {"name": "z"}, {}]
 
 
@@ -36,8 +38,9 @@ def test_a_row_can_stand_under_a_name_of_its_own() -> None:
 def test_a_message_without_a_row_dies_where_asked() -> None:
     result = through(start().enrich_from(CITIES, body.name, missing="dead").to("x"), [{"name": "z"}, {}, {"name": "a"}])
     assert why(result) == [
-        ("enrich_from", "NotInTable", "cities has no row for z"), ("enrich_from", "NotInTable", "cities has no row for nothing"),
-    ]  # fmt: skip
+        ("enrich_from", "NotInTable", "cities has no row for z"),
+        ("enrich_from", "NotInTable", "cities has no row for nothing"),
+    ]
     assert len(result.messages("x")) == 1
 
 

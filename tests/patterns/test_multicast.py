@@ -13,7 +13,7 @@ def test_every_channel_gets_its_own_copy() -> None:
     result = run(app(*routes), [{"name": "same"}])
     assert (result.bodies("c"), result.bodies("b")) == ([{"name": "changed"}], [{"name": "same"}])
     assert (result.summary.copied, result.summary.conserved) == (1, True)
-    assert [message.id for message in (*result.messages("b"), *result.messages("c"))] == ["memory/0/0"] * 2
+    assert [message.id for message in (*result.messages("b"), *result.messages("c"))] == ["r/0/0"] * 2
 
 
 def test_a_branch_that_fails_does_not_stop_the_others() -> None:

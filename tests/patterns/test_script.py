@@ -14,13 +14,15 @@ from tests.patterns.apps import app, through, why
 
 
 def scripted(function: Any, messages: list[object], returns: str = "id BIGINT") -> Result:
-    return through(Route("r", Memory((), Json("id BIGINT, tags ARRAY<STRING>"))).script(function, returns).to("x"), messages)
+    source = Memory((), Json("id BIGINT, tags ARRAY<STRING>"))
+    return through(Route("r", source).script(function, returns).to("x"), messages)
 
 
 def test_a_script_makes_one_message_of_one() -> None:
     result = scripted(lambda table: pa.table({"id": pc.add(table["id"], 1)}), [{"id": 1}, {"id": 2}])
     assert result.bodies("x") == [{"id": 2}, {"id": 3}]
-    assert [(message.id, message.lineage) for message in result.messages("x")] == [("memory/0/0", None), ("memory/0/1", None)]
+    assert [message.id for message in result.messages("x")] == ["r/0/0", "r/0/1"]
+    assert [message.lineage for message in result.messages("x")] == [None, None]
 
 
 def test_a_script_drops_what_it_does_not_return() -> None:
@@ -36,12 +38,13 @@ def test_a_script_drops_what_it_does_not_return() -> None:
 def test_a_script_multiplies_into_parts() -> None:
     def each(table: pa.Table) -> pa.Table:
         pairs = [(row, tag) for row, tags in enumerate(table["tags"].to_pylist()) for tag in tags]
-        return pa.table({"tag": pa.array([tag for _, tag in pairs], pa.string()), "_row": pa.array([r for r, _ in pairs], pa.int64())})
+        rows, tags = [row for row, _ in pairs], [tag for _, tag in pairs]
+        return pa.table({"tag": pa.array(tags, pa.string()), "_row": pa.array(rows, pa.int64())})
 
     result = scripted(each, [{"tags": ["a", "b"]}, {"tags": ["c"]}, {"tags": []}], "tag STRING")
     assert result.bodies("x") == [{"tag": "a"}, {"tag": "b"}, {"tag": "c"}]
     assert [message.lineage for message in result.messages("x")] == [
-        Lineage("memory/0/0", 0, 2), Lineage("memory/0/0", 1, 2), None,
+        Lineage("r/0/0", 0, 2), Lineage("r/0/0", 1, 2), None,
     ]  # fmt: skip
     assert (result.summary.copied, result.filtered) == (1, {"r.script": 1})
 
@@ -61,7 +64,7 @@ def test_a_failure_kills_only_its_message() -> None:
     ("function", "reason"),
     [
         (lambda table: table.slice(0, 0), "ValueError: 1 rows went in and 0 came out without a '_row' column"),
-        (lambda table: pa.table({"id": [1], "_row": [5]}), "ValueError: the '_row' column names a row that did not go in"),
+        (lambda table: pa.table({"id": [1], "_row": [5]}), "ValueError: the '_row' column names a row that did not"),
         (lambda table: pa.table({"other": [1]}), "KeyError: "),
         (lambda table: pa.table({"id": ["text"]}), "ArrowInvalid: "),
         (lambda table: None, "AttributeError: "),

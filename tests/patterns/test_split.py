@@ -12,8 +12,8 @@ def test_a_part_knows_its_parent_its_index_and_their_number() -> None:
     result = through(start().split(body.lines).to("x"), [{"lines": [{"sku": "a"}, {"sku": "b", "n": 2}]}])
     assert result.bodies("x") == [{"sku": "a"}, {"sku": "b", "n": 2}]
     parts = result.messages("x")
-    assert [part.id for part in parts] == ["memory/0/0.0", "memory/0/0.1"]
-    assert [part.lineage for part in parts] == [Lineage("memory/0/0", 0, 2), Lineage("memory/0/0", 1, 2)]
+    assert [part.id for part in parts] == ["r/0/0.0", "r/0/0.1"]
+    assert [part.lineage for part in parts] == [Lineage("r/0/0", 0, 2), Lineage("r/0/0", 1, 2)]
     assert result.summary.copied == 1
 
 
@@ -48,8 +48,8 @@ def test_a_selection_of_elements_can_be_split() -> None:
 def test_splitting_twice_keeps_the_whole_lineage_in_the_id() -> None:
     route = start().split(body.lines, into="line", head=["tags"]).split(body.tags).to("x")
     result = through(route, [{"tags": ["a", "b"], "lines": [{"n": 1}, {"n": 2}]}])
-    assert [part.id for part in result.messages("x")] == ["memory/0/0.0.0", "memory/0/0.0.1", "memory/0/0.1.0", "memory/0/0.1.1"]
-    assert result.messages("x")[3].lineage == Lineage("memory/0/0.1", 1, 2)
+    assert [part.id for part in result.messages("x")] == [f"r/0/0.{n}" for n in ("0.0", "0.1", "1.0", "1.1")]
+    assert result.messages("x")[3].lineage == Lineage("r/0/0.1", 1, 2)
     assert result.summary.copied == 3
 
 

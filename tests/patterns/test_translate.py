@@ -17,8 +17,10 @@ def test_many_fields_become_many_others() -> None:
             "deep.er.city": body.who.home.city,
         }
     )
-    result = through(route.to("x"), [{"id": 7, "name": "n", "price": 2.0, "who": {"home": {"city": "Rome"}}, "ok": True}])
-    assert result.bodies("x") == [{"key": "n-7", "cost": {"net": 2.0, "gross": 3.0}, "deep": {"er": {"city": "Rome"}}}]
+    given = {"id": 7, "name": "n", "price": 2.0, "who": {"home": {"city": "Rome"}}, "ok": True}
+    assert through(route.to("x"), [given]).bodies("x") == [
+        {"key": "n-7", "cost": {"net": 2.0, "gross": 3.0}, "deep": {"er": {"city": "Rome"}}}
+    ]
 
 
 def test_a_default_stands_in_for_a_missing_field() -> None:
@@ -30,7 +32,8 @@ def test_a_default_stands_in_for_a_missing_field() -> None:
 
 def test_a_value_mapping_has_an_otherwise() -> None:
     names = {"P": "pending", "F": "final"}
-    route = start().translate({"known": lookup(body.name, names), "always": lookup(body.name, names, otherwise=body.name)})
+    always = lookup(body.name, names, otherwise=body.name)
+    route = start().translate({"known": lookup(body.name, names), "always": always})
     assert through(route.to("x"), [{"name": "P"}, {"name": "Z"}, {}]).bodies("x") == [
         {"known": "pending", "always": "pending"}, {"always": "Z"}, {},
     ]  # fmt: skip
@@ -56,7 +59,8 @@ def test_headers_collections_and_functions_are_values_too() -> None:
     given = [Message("m", b'{"name": "hey", "lines": [{"n": 2}]}', headers={"region": "EU"}), {"lines": []}]
     result = through(route.to("x"), given)
     assert result.bodies("x") == [{"region": "EU", "many": True, "loud": "HEY!"}]
-    assert why(result) == [("translate", "FunctionFailed", "AttributeError: 'NoneType' object has no attribute 'upper'")]
+    reason = "AttributeError: 'NoneType' object has no attribute 'upper'"
+    assert why(result) == [("translate", "FunctionFailed", reason)]
 
 
 def test_the_id_headers_and_position_stay() -> None:

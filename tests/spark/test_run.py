@@ -40,8 +40,8 @@ def test_a_run_answers_with_numbers_and_messages(spark: SparkSession) -> None:
 
 def test_a_run_without_messages_answers_zeros(spark: SparkSession, tmp_path: Path) -> None:
     sinks = {"x": Files(tmp_path / "x"), "y": Memory()}
-    app = App("empty", Route("r", Memory((), ORDER)).filter(body.id > 0).multicast("x", "y"), sinks=sinks, dead_letters=Void())
-    result = run_batch(app, spark)
+    route = Route("r", Memory((), ORDER)).filter(body.id > 0).multicast("x", "y")
+    result = run_batch(App("empty", route, sinks=sinks, dead_letters=Void()), spark)
     assert result.summary.delivered == {"x": 0, "y": 0}
     assert result.summary.conserved
     assert contents(tmp_path) == {}

@@ -87,5 +87,5 @@ def test_queries_route_documents_as_the_suite_expects(spark: SparkSession) -> No
     result = run(app, given, SPARK)
     for document, matched in zip(range(len(names)), (expected[name] for name in names), strict=True):
         first = next((f"query {number}" for number in matched if number <= len(lines)), "none")
-        assert f"memory/0/{document}" in {message.id for message in result.channels[first]}
+        assert f"r/0/{document}" in {message.id for message in result.channels[first]}
     assert result.summary.conserved

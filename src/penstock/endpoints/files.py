@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from penstock.endpoints.base import Sink, Source
 from penstock.errors import BadEndpoint, BadSchema
 from penstock.formats import Format, Json, Text
-from penstock.schema import STRING, Array, SchemaLike, Struct, Type, schema
+from penstock.schema import STRING, Array, Map, SchemaLike, Struct, Type, schema
 
 APPEND, OVERWRITE = "append", "overwrite"
 ADDED = ("_id", "_time", "_parent", "_index", "_count", "_headers")
@@ -114,6 +114,8 @@ def _fits(declared: Type, stored: Type) -> bool:
         return all(_fits(kind, stored.get(name) or kind) for name, kind in declared.fields)
     if isinstance(declared, Array) and isinstance(stored, Array):
         return _fits(declared.element, stored.element)
+    if isinstance(declared, Map) and isinstance(stored, Map):
+        return _fits(declared.value, stored.value)
     return declared == stored
 
 

@@ -14,7 +14,7 @@ import pyarrow.json
 import pyarrow.parquet
 
 from penstock.errors import BadEndpoint, did_you_mean
-from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Array, Struct, Type
+from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Array, Map, Struct, Type
 
 
 class LookupTable:
@@ -47,7 +47,9 @@ class LookupTable:
         return self.name
 
 
-def lookup_table(source: str | os.PathLike[str] | Iterable[Mapping[str, Any]] | pyarrow.Table, key: str, name: str = "") -> LookupTable:
+def lookup_table(
+    source: str | os.PathLike[str] | Iterable[Mapping[str, Any]] | pyarrow.Table, key: str, name: str = ""
+) -> LookupTable:
     """A table from a .csv, .parquet or .jsonl file, a list of dicts, or an Arrow table."""
     if isinstance(source, pyarrow.Table):
         return LookupTable(source, key, name or "table")
@@ -92,7 +94,9 @@ def _type_of(kind: pyarrow.DataType) -> Type:
     if pyarrow.types.is_boolean(kind):
         return BOOLEAN
     if pyarrow.types.is_struct(kind):
-        return Struct(tuple((kind.field(index).name, _type_of(kind.field(index).type)) for index in range(kind.num_fields)))
+        return Struct(tuple((inner.name, _type_of(inner.type)) for inner in kind))
+    if pyarrow.types.is_map(kind):
+        return Map(_type_of(kind.item_type))
     if pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind):
         return Array(_type_of(kind.value_type))
     return STRING

@@ -10,6 +10,7 @@ from penstock.endpoints.memory import Memory
 from penstock.errors import BadExpression, BadSchema
 from penstock.expr import nodes
 from penstock.expr.nodes import Expr
+from penstock.expr.variant import bind
 from penstock.formats import Csv
 from penstock.patterns.node import NOTHING, WHOLE, Node, Paths, read_paths, top_level
 from penstock.plan.plan import Inflow, Outlet, Plan, Scope
@@ -18,13 +19,14 @@ from penstock.schema import Struct, project
 
 def checked(node: Node, scope: Scope) -> Struct:
     """The schema after a step; paths that only a source's decoder can follow need the source's own body."""
+    schema = node.output(scope.schema)
     for expression in node.expressions():
-        for part in expression.walk():
+        for part in bind(expression, scope.schema).walk():
             if isinstance(part, nodes.XPath):
                 _check_path(scope, "XPath", "xml")
             elif isinstance(part, nodes.JsonPath):
                 _check_path(scope, "JSONPath", "json")
-    return node.output(scope.schema)
+    return schema
 
 
 def _check_path(scope: Scope, language: str, name: str) -> None:

@@ -44,7 +44,9 @@ class RunResult:
         self.dead.extend(kept.dead)
 
 
-def run_batch(app: App, spark: SparkSession | None = None, progress: Callable[[Summary], None] | None = None) -> RunResult:
+def run_batch(
+    app: App, spark: SparkSession | None = None, progress: Callable[[Summary], None] | None = None
+) -> RunResult:
     """One pass over all sources; every mistake in the routes is raised before Spark starts."""
     plan = app.plan
     check(plan)

@@ -31,15 +31,16 @@ def test_frames_lists_and_tables_arrive_with_all_they_know(spark: SparkSession, 
         "id string, payload binary, headers map<string,string>, topic string, partition int, offset bigint",
     )
     listed = Message("own", b'{"id": 9}', headers={"region": "EU"}, attachments={"scan": b"\x00\xff"})
-    columns = pa.table({"id": pa.array([5, 6], pa.int32()), "note": ["five", None], "more": [[1.5], []], "unused": [1, 2]})
-    parquet.write_table(columns, tmp_path / "table.parquet")
+    columns = {"id": pa.array([5, 6], pa.int32()), "note": ["five", None], "more": [[1.5], []], "unused": [1, 2]}
+    parquet.write_table(pa.table(columns), tmp_path / "table.parquet")
+    typed = Parquet(tmp_path / "table.parquet", "id BIGINT, note STRING, more ARRAY<DOUBLE>, absent STRING")
+    payload = Frame(known, ORDER, column="payload")
     app = App(
         "arrivals",
         Route("text", Frame(text, ORDER)).filter(body.id > 1).to("text out", Memory()),
-        Route("known", Frame(known, ORDER, column="payload")).filter(header["region"] == "EU").to("known out", Memory()),
+        Route("known", payload).filter(header["region"] == "EU").to("known out", Memory()),
         Route("listed", Memory((listed, {"id": 10}), ORDER)).filter("header.region = 'EU'").to("listed out", Memory()),
-        Route("table", Parquet(tmp_path / "table.parquet", "id BIGINT, note STRING, more ARRAY<DOUBLE>, absent STRING"))
-        .filter(body.id > 0).to("table out", Memory()),
+        Route("table", typed).filter(body.id > 0).to("table out", Memory()),
         Route("inferred", Parquet(tmp_path / "table.parquet")).filter(body.unused > 1).to("inferred out", Memory()),
         dead_letters=Memory(),
     )  # fmt: skip

@@ -52,6 +52,7 @@ def result(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run
         return Route(name, source).filter(body.id >= 0).to(f"{name} out", Memory())
 
     xml = Xml("_id BIGINT, note STRING")
+    elements = Files(home / "elements.xml", xml, record="order")
     app = App(
         "every-file",
         route("json", Files(home / "json", ORDER)),
@@ -60,7 +61,7 @@ def result(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run
         route("bare", Files(home / "bare.csv", Csv("id BIGINT, note STRING", delimiter=";", header=False))),
         route("packed", Files(home / "packed.csv.gz", Csv("id BIGINT, note STRING"))),
         Route("xml", Files(home / "xml", xml)).filter(body._id > 0).to("xml out", Memory()),
-        Route("elements", Files(home / "elements.xml", xml, record="order")).filter(body._id > 0).to("elements out", Memory()),
+        Route("elements", elements).filter(body._id > 0).to("elements out", Memory()),
         Route("raw", Files(home / "json" / "[ab].jsonl", ORDER)).to("raw out", Memory()),
         Route("rate", Rate(count=25)).filter(body.value < 20).to("rate out", Memory()),
         dead_letters=Memory(),

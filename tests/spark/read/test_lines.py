@@ -15,6 +15,7 @@ from penstock.spark.read.lines import chunks, read_lines
 
 PIECES = st.sampled_from([b"", b"a", b"{}", b"\r", b"x" * 7, b"y" * 40, b"\xff\x00", "é".encode()])
 ENDS = st.sampled_from([b"\n", b"\n", b"\r\n", b"\n\n"])
+Content = tuple[list[tuple[bytes, bytes]], bytes]
 CONTENTS = st.tuples(st.lists(st.tuples(PIECES, ENDS), max_size=12), st.sampled_from([b"", b"no line end", b"z" * 30]))
 
 
@@ -30,7 +31,7 @@ def found(path: Path, chunk_bytes: int) -> list[bytes]:
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CONTENTS, st.integers(1, 50), st.integers(1, 20))
 def test_chunks_hold_every_line_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: tuple[list[tuple[bytes, bytes]], bytes], chunk: int, block: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: Content, chunk: int, block: int
 ) -> None:
     written, last = content
     text = b"".join(piece + end for piece, end in written) + last

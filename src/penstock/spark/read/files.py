@@ -28,7 +28,7 @@ from penstock.spark.read.lines import CHUNK_BYTES, Chunk, chunks, open_file, rea
 from penstock.spark.read.records import read_csv_records, read_xml_records
 from penstock.spark.read.rows import RowMaker, row_type, spare_collection
 
-BYTES_PER_BATCH = 64 * 1024 * 1024
+BYTES_PER_BATCH = 128 * 1024 * 1024
 UNREADABLE = (OSError, EOFError, zlib.error)
 
 
@@ -151,7 +151,8 @@ def _fits(path: str, format: Format) -> bool:
     except UNREADABLE as error:
         raise BadEndpoint(f"cannot read {path}: {error}") from None
     if names and tuple(name.strip() for name in names) != format.schema.names:
-        raise BadSchema(f"the header of {path} is {', '.join(names)}, but the schema has {', '.join(format.schema.names)}",
+        found, wanted = ", ".join(names), ", ".join(format.schema.names)
+        raise BadSchema(f"the header of {path} is {found}, but the schema has {wanted}",
                         fix="give the fields in the file's order, or header=False for a file without one")  # fmt: skip
     return True
 

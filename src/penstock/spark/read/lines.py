@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from penstock.formats.limits import MAX_BODY_BYTES
 
-CHUNK_BYTES = 16 * 1024 * 1024
+CHUNK_BYTES = 64 * 1024 * 1024
 """What one task reads of a file; chunks start at multiples of it, so positions do not change when a file grows."""
 
 BLOCK_BYTES = 1024 * 1024

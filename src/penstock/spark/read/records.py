@@ -67,8 +67,8 @@ def read_xml_records(chunk: Chunk, record: str | None) -> Iterator[pa.Array]:
 def _elements(path: str, record: str) -> Iterator[bytes]:
     """Entities stay references and nothing is fetched; the elements already read are let go."""
     with open_file(path) as file:
-        events = etree.iterparse(file, tag=("{*}" + record, record), resolve_entities=False, no_network=True, load_dtd=False)
-        for _, element in events:
+        safe = {"resolve_entities": False, "no_network": True, "load_dtd": False}
+        for _, element in etree.iterparse(file, tag=("{*}" + record, record), **safe):
             yield etree.tostring(element, with_tail=False, encoding="utf-8")
             element.clear()
             while element.getprevious() is not None:

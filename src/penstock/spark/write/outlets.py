@@ -45,7 +45,8 @@ class Target:
 def targets(plan: Plan) -> dict[int, Target]:
     """The sinks that are written, by place. Void is not among them: it is only counted."""
     places = Places.of(plan)
-    found = {places.sinks[outlet.channel]: _target(outlet, plan, places.sinks[outlet.channel]) for outlet in plan.outlets}
+    sinks = [(places.sinks[outlet.channel], outlet) for outlet in plan.outlets]
+    found = {place: _target(outlet, plan, place) for place, outlet in sinks}
     found[DEAD] = _dead_target(plan.dead_letters)
     written = {place: target for place, target in found.items() if target is not None}
     _check(plan, list(written.values()))
@@ -67,7 +68,7 @@ def _check(plan: Plan, written: list[Target]) -> None:
         owners[directory] = writes
         clash = [name for name in ADDED if name in target.format.schema.names]
         if target.style == PARQUET and clash:
-            raise BadSchema(f"{_called(target)} writes columns, and {clash[0]!r} is both a field of the body and what Penstock adds",
+            raise BadSchema(f"{_called(target)} writes columns, and {clash[0]!r} is one that Penstock adds itself",
                             fix="translate the field to another name")  # fmt: skip
 
 

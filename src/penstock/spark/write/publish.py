@@ -35,7 +35,9 @@ class Kept:
     dead: list[DeadLetter] = field(default_factory=list)
 
 
-def publish(staged: Iterable[Staged], targets: Mapping[int, Target], key: str, run: str, scratch: str, first: bool) -> Kept:
+def publish(
+    staged: Iterable[Staged], targets: Mapping[int, Target], key: str, run: str, scratch: str, first: bool
+) -> Kept:
     """Move staged files to their final names and read back what the driver keeps.
 
     `first` is the first batch of a run: the one that clears sinks whose mode is overwrite.
@@ -67,8 +69,9 @@ def _move(lines: list[Staged], target: Target, key: str, clear: bool) -> None:
     directory = str(target.directory)
     if not lines and not os.path.isdir(directory):
         return
-    before = [name for name in os.listdir(directory) if not name.startswith(("_", "."))] if os.path.isdir(directory) else []
-    stale = {name for name in before if clear or name.startswith(f"{key}-")}
+    before = os.listdir(directory) if os.path.isdir(directory) else []
+    visible = [name for name in before if not name.startswith(("_", "."))]
+    stale = {name for name in visible if clear or name.startswith(f"{key}-")}
     for line in lines:
         name = f"{key}-{line.partition:05d}.{target.ending}"
         os.replace(line.path, os.path.join(directory, name))

@@ -23,7 +23,9 @@ from penstock.spark.write.encode import META
 from penstock.spark.write.outlets import CSV, DOCUMENT, KEEP, PARQUET, Target, staging
 
 MANIFEST = "place INT, path STRING, rows BIGINT, partition INT"
-_MANIFEST_ARROW = pa.schema([("place", pa.int32()), ("path", pa.string()), ("rows", pa.int64()), ("partition", pa.int32())])
+_MANIFEST_ARROW = pa.schema(
+    [("place", pa.int32()), ("path", pa.string()), ("rows", pa.int64()), ("partition", pa.int32())]
+)
 
 
 class Writer(Protocol):
@@ -57,7 +59,10 @@ class TaskWriter:
                 rows[place] = rows.get(place, 0) + len(mine)
         for writer, _ in open_writers.values():
             writer.close()
-        listed = [{"place": p, "path": path, "rows": rows[p], "partition": partition} for p, (_, path) in open_writers.items()]
+        listed = [
+            {"place": place, "path": path, "rows": rows[place], "partition": partition}
+            for place, (_, path) in open_writers.items()
+        ]
         yield pa.RecordBatch.from_pylist(listed, schema=_MANIFEST_ARROW)
 
     def _open(self, target: Target, partition: int) -> tuple[Writer, str]:
