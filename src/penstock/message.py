@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+EPOCH = datetime.fromtimestamp(0, UTC)
+
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -43,7 +45,7 @@ class Message:
     headers: Mapping[str, str] = field(default_factory=dict)
     attachments: Mapping[str, bytes] = field(default_factory=dict)
     position: Position = Position()
-    time: datetime = datetime.fromtimestamp(0, UTC)
+    time: datetime = EPOCH
     lineage: Lineage | None = None
     rewritten: bool = False
 

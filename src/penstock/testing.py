@@ -1,10 +1,10 @@
 """Test an app on lists: through the reference in milliseconds, or through Spark in batch or as a stream.
 
-    from penstock.testing import run
+from penstock.testing import run
 
-    result = run(app, [{"total": 50}, {"total": 500}])
-    assert result.bodies("cheap") == [{"total": 50}]
-    assert not result.dead
+result = run(app, [{"total": 50}, {"total": 500}])
+assert result.bodies("cheap") == [{"total": 50}]
+assert not result.dead
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def run(
     partitions: int = 1,
     rows_per_batch: int = 100_000,
 ) -> Result:
-    """Run an app on messages given as dicts, text or bytes, instead of its own sources, into lists instead of its sinks.
+    """Run an app on messages given as dicts, text or bytes, with lists in place of its sources and sinks.
 
     With several sources, `messages` maps the name of each source's route to its messages.
     """

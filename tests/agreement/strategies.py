@@ -16,14 +16,17 @@ from penstock.expr.nodes import Expr
 SCHEMA = (
     "n BIGINT, d DOUBLE, s STRING, b BOOLEAN, tags ARRAY<STRING>, numbers ARRAY<BIGINT>, "
     "lines ARRAY<STRUCT<price: DOUBLE, name: STRING, parts: ARRAY<BIGINT>>>, "
-    "who STRUCT<name: STRING, age: BIGINT, home: STRUCT<city: STRING, zip: BIGINT>>, m MAP<STRING, BIGINT>, junk STRING, v VARIANT"
+    "who STRUCT<name: STRING, age: BIGINT, home: STRUCT<city: STRING, zip: BIGINT>>, "
+    "m MAP<STRING, BIGINT>, junk STRING, v VARIANT"
 )
 OWNERS = lookup_table([{"key": "a", "city": "Rome", "rank": 1}, {"key": "é", "city": None, "rank": 2}], key="key")
 
 # Letters whose upper and lower case are the same in every Unicode version in use.
 TEXT = st.one_of(
-    st.sampled_from(["", "a", "b", "é", "Zoë", " x ", "a,b", "1", "-5", "1.5", "true", "日本", "😀", "x\ty", 'q"q', "\\"]),
-    st.text(alphabet="abcXYZ019 .,-_éßÄ日😀\"\\/\n\t\u2028", max_size=6),
+    st.sampled_from(
+        ["", "a", "b", "é", "Zoë", " x ", "a,b", "1", "-5", "1.5", "true", "日本", "😀", "x\ty", 'q"q', "\\"]
+    ),
+    st.text(alphabet='abcXYZ019 .,-_éßÄ日😀"\\/\n\t\u2028', max_size=6),
 )
 INTEGERS = st.one_of(
     st.integers(-5, 5), st.sampled_from([2**63 - 1, -(2**63), 2**53 + 1, 10**12]), st.integers(-(2**63), 2**63 - 1)
@@ -41,8 +44,13 @@ def _maybe(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 LINES = st.fixed_dictionaries(
-    {}, optional={"price": _maybe(DOUBLES), "name": _maybe(TEXT), "parts": _maybe(st.lists(_maybe(st.integers(0, 9)), max_size=3))}
-)  # fmt: skip
+    {},
+    optional={
+        "price": _maybe(DOUBLES),
+        "name": _maybe(TEXT),
+        "parts": _maybe(st.lists(_maybe(st.integers(0, 9)), max_size=3)),
+    },
+)
 WHO = st.fixed_dictionaries(
     {},
     optional={
@@ -68,17 +76,51 @@ BODIES = st.fixed_dictionaries(
         "unread": WRONG,
     },
 )
-WRONG_BODIES = st.builds(lambda good, name, wrong: {**good, name: wrong}, BODIES, st.sampled_from(["n", "d", "b", "tags", "lines", "who", "m"]), WRONG)  # fmt: skip
+WRONG_BODIES = st.builds(
+    lambda good, name, wrong: {**good, name: wrong},
+    BODIES,
+    st.sampled_from(["n", "d", "b", "tags", "lines", "who", "m"]),
+    WRONG,
+)
 BROKEN = st.sampled_from(
     [
-        b"", b"   ", b"null", b"[]", b"[{}]", b"7", b'"x"', b"{", b'{"n": 1', b'{"n": 1} x', b'{"n": 1}{"n": 2}',
-        b'{"n": 1},{"n": 2}', b'{"n": 1, "n": 2}', b'{"n": "x", "n": 2}', b'{"n": 2, "n": "x"}', b"{'n': 1}",
-        b'{"n": 01}', b'{"n": 1.0}', b'{"n": 1e2}', b'{"n": 9223372036854775808}', b'{"d": 1e999}', b'{"d": NaN}',
-        b'{"s": "\xff"}', b"\xef\xbb\xbf{}", b'{"s": "\\ud800"}', b'{"s": "\\u00e9"}', b'{"s": "\\ud83d\\ude00"}',
-        b'{"unread": ' + b"[" * 600 + b"]" * 600 + b"}", b'{"unread": ' + b"[" * 300 + b"]" * 300 + b"}",
-        b' {"n": 1} \n', b'{"s": 1.50}', b'{"s": [1, 2 ]}', b'{"b": "true"}', b"not json", b'{"n": 1}\x00',
+        b"",
+        b"   ",
+        b"null",
+        b"[]",
+        b"[{}]",
+        b"7",
+        b'"x"',
+        b"{",
+        b'{"n": 1',
+        b'{"n": 1} x',
+        b'{"n": 1}{"n": 2}',
+        b'{"n": 1},{"n": 2}',
+        b'{"n": 1, "n": 2}',
+        b'{"n": "x", "n": 2}',
+        b'{"n": 2, "n": "x"}',
+        b"{'n': 1}",
+        b'{"n": 01}',
+        b'{"n": 1.0}',
+        b'{"n": 1e2}',
+        b'{"n": 9223372036854775808}',
+        b'{"d": 1e999}',
+        b'{"d": NaN}',
+        b'{"s": "\xff"}',
+        b"\xef\xbb\xbf{}",
+        b'{"s": "\\ud800"}',
+        b'{"s": "\\u00e9"}',
+        b'{"s": "\\ud83d\\ude00"}',
+        b'{"unread": ' + b"[" * 600 + b"]" * 600 + b"}",
+        b'{"unread": ' + b"[" * 300 + b"]" * 300 + b"}",
+        b' {"n": 1} \n',
+        b'{"s": 1.50}',
+        b'{"s": [1, 2 ]}',
+        b'{"b": "true"}',
+        b"not json",
+        b'{"n": 1}\x00',
     ]
-)  # fmt: skip
+)
 MESSAGES = st.lists(
     st.one_of(
         BODIES.map(lambda value: json.dumps(value, ensure_ascii=False).encode()),
@@ -89,7 +131,15 @@ MESSAGES = st.lists(
     max_size=12,
 )
 
-NUMBER_FIELDS = [("n",), ("d",), ("who", "age"), ("who", "home", "zip"), ("numbers", 0), ("lines", 1, "price"), ("numbers", -1)]
+NUMBER_FIELDS = [
+    ("n",),
+    ("d",),
+    ("who", "age"),
+    ("who", "home", "zip"),
+    ("numbers", 0),
+    ("lines", 1, "price"),
+    ("numbers", -1),
+]
 TEXT_FIELDS = [("s",), ("who", "name"), ("who", "home", "city"), ("tags", 0), ("lines", 0, "name"), ("tags", -1)]
 
 
@@ -105,7 +155,12 @@ def numbers(depth: int = 2) -> st.SearchStrategy[Expr]:
     inner, text = numbers(depth - 1), texts(depth - 1)
     return st.one_of(
         leaf,
-        st.builds(lambda name, a, b: nodes.Call(name, (a, b)), st.sampled_from(["add", "subtract", "multiply", "divide"]), inner, inner),
+        st.builds(
+            lambda name, a, b: nodes.Call(name, (a, b)),
+            st.sampled_from(["add", "subtract", "multiply", "divide"]),
+            inner,
+            inner,
+        ),
         st.builds(lambda a: nodes.Call("absolute", (a,)), inner),
         st.builds(lambda a, digits: nodes.Call("round", (a, nodes.Literal(digits))), inner, st.integers(0, 4)),
         st.builds(lambda a: nodes.Call("length", (a,)), text),
@@ -113,7 +168,7 @@ def numbers(depth: int = 2) -> st.SearchStrategy[Expr]:
         st.builds(lambda a: nodes.Call("size", (a,)), _field([("tags",), ("numbers",), ("lines",)])),
         st.builds(lambda a, b: nodes.Call("coalesce", (a, b)), inner, inner),
         st.builds(lambda t, a, b: nodes.Case(((t, a),), b), conditions(depth - 1), inner, inner),
-    )  # fmt: skip
+    )
 
 
 @cache
@@ -128,7 +183,12 @@ def texts(depth: int = 2) -> st.SearchStrategy[Expr]:
         leaf,
         st.builds(lambda name, a: nodes.Call(name, (a,)), st.sampled_from(["upper", "lower", "trim"]), inner),
         st.builds(lambda a, b: nodes.Call("concat", (a, b)), inner, inner),
-        st.builds(lambda a, i, n: nodes.Call("substring", (a, nodes.Literal(i), nodes.Literal(n))), inner, st.integers(0, 3), st.integers(0, 3)),
+        st.builds(
+            lambda a, i, n: nodes.Call("substring", (a, nodes.Literal(i), nodes.Literal(n))),
+            inner,
+            st.integers(0, 3),
+            st.integers(0, 3),
+        ),
         st.builds(lambda a, b, c: nodes.Call("replace", (a, b, c)), inner, separator, inner),
         st.builds(lambda a, p: nodes.Call("extract", (a, p)), inner, pattern),
         st.builds(lambda a, p: nodes.Call("join", (a, p)), _field([("tags",)]), separator),
@@ -136,26 +196,47 @@ def texts(depth: int = 2) -> st.SearchStrategy[Expr]:
         st.builds(lambda a: nodes.Call("to_string", (a, nodes.Literal(2))), _field([("d",)])),
         st.builds(lambda a, o: nodes.Lookup(a, (("a", "one"), ("é", "two")), o), inner, inner),
         st.builds(lambda t, a, b: nodes.Case(((t, a),), b), conditions(depth - 1), inner, inner),
-    )  # fmt: skip
+    )
 
 
 @cache
 def conditions(depth: int = 2) -> st.SearchStrategy[Expr]:
     operator = st.sampled_from(["==", "!=", "<", "<=", ">", ">="])
     below = max(depth - 1, 0)
-    item = st.builds(lambda o, v: nodes.Compare(o, nodes.Field(("price",), nodes.ITEM), nodes.Literal(v)), operator, st.integers(-3, 3))
+    item = st.builds(
+        lambda o, v: nodes.Compare(o, nodes.Field(("price",), nodes.ITEM), nodes.Literal(v)),
+        operator,
+        st.integers(-3, 3),
+    )
     leaf = st.one_of(
         st.builds(nodes.Compare, operator, numbers(below), numbers(below)),
         st.builds(nodes.Compare, operator, texts(below), texts(below)),
         st.just(nodes.Field(("b",))),
-        st.builds(nodes.Present, _field([*NUMBER_FIELDS, *TEXT_FIELDS, ("who",), ("who", "home"), ("lines",), ("m", "a")])),
+        st.builds(
+            nodes.Present, _field([*NUMBER_FIELDS, *TEXT_FIELDS, ("who",), ("who", "home"), ("lines",), ("m", "a")])
+        ),
         st.builds(lambda a, o: nodes.In(a, tuple(o)), texts(below), st.lists(TEXT, min_size=1, max_size=3)),
-        st.builds(lambda a, o: nodes.In(a, tuple(o)), _field(NUMBER_FIELDS), st.lists(st.integers(-3, 3), min_size=1, max_size=3)),
+        st.builds(
+            lambda a, o: nodes.In(a, tuple(o)),
+            _field(NUMBER_FIELDS),
+            st.lists(st.integers(-3, 3), min_size=1, max_size=3),
+        ),
         st.builds(lambda p: nodes.AnyOf(nodes.Field(("lines",)), p), item),
-        st.sampled_from(["@.v.a == 1", "@.v.b[1] == null", "@.v[?@ == 2.5]", "length(@.v) > 1", "$.v.a"]).map(lambda q: expression(jsonpath(q))),
-        st.builds(lambda n, a, b: nodes.Call(n, (a, b)), st.sampled_from(["contains", "starts_with", "ends_with"]), texts(below), texts(below)),
-        st.builds(lambda n, a: nodes.Call(n, (a, nodes.Literal("[a-c]+.?"))), st.sampled_from(["matches", "search"]), texts(below)),
-    )  # fmt: skip
+        st.sampled_from(["@.v.a == 1", "@.v.b[1] == null", "@.v[?@ == 2.5]", "length(@.v) > 1", "$.v.a"]).map(
+            lambda q: expression(jsonpath(q))
+        ),
+        st.builds(
+            lambda n, a, b: nodes.Call(n, (a, b)),
+            st.sampled_from(["contains", "starts_with", "ends_with"]),
+            texts(below),
+            texts(below),
+        ),
+        st.builds(
+            lambda n, a: nodes.Call(n, (a, nodes.Literal("[a-c]+.?"))),
+            st.sampled_from(["matches", "search"]),
+            texts(below),
+        ),
+    )
     if depth == 0:
         return leaf
     inner = conditions(depth - 1)
@@ -197,7 +278,9 @@ def short_text(fields: dict[str, Any]) -> bool:
 
 def ended(route: Route, draw: Any) -> Route:
     """An end with channels left and right."""
-    kind = draw(st.sampled_from(["choice", "strict choice", "round", "weighted", "sticky", "random", "multicast", "recipients"]))
+    kind = draw(
+        st.sampled_from(["choice", "strict choice", "round", "weighted", "sticky", "random", "multicast", "recipients"])
+    )
     match kind:
         case "choice":
             return route.choice({"left": Column(draw(conditions()))}, otherwise="right")
@@ -219,10 +302,14 @@ def ended(route: Route, draw: Any) -> Route:
 def finished(name: str, draw: Any, joined: bool) -> Route:
     """The end of a branch: maybe a rewrite, then a channel."""
     route = Route(name, name)
-    kind = draw(st.sampled_from(["plain", "translate", "keep", "split", "split scalars", "split around", "fields", "script"]))
+    kind = draw(
+        st.sampled_from(["plain", "translate", "keep", "split", "split scalars", "split around", "fields", "script"])
+    )
     match kind:
         case "translate":
-            route = route.translate({"x": call_double(draw(numbers())), "y.z": Column(draw(texts())), "c": Column(draw(conditions()))})
+            route = route.translate(
+                {"x": call_double(draw(numbers())), "y.z": Column(draw(texts())), "c": Column(draw(conditions()))}
+            )
         case "keep":
             route = route.keep("n", "who.home.city")
         case "split":
@@ -245,7 +332,9 @@ def double_numbers(table: Any) -> Any:
     rows = table.to_pylist()
     if any(row["n"] == 3 for row in rows):
         raise ValueError("three")
-    made = [{"n": row["n"], "d": row["d"], "_row": i} for i, row in enumerate(rows) for _ in range(len(row["tags"] or [0]))]
+    made = [
+        {"n": row["n"], "d": row["d"], "_row": i} for i, row in enumerate(rows) for _ in range(len(row["tags"] or [0]))
+    ]
     return pyarrow.Table.from_pylist(made, schema=pyarrow.schema([("n", "int64"), ("d", "float64"), ("_row", "int64")]))
 
 

@@ -16,7 +16,7 @@ from tests.agreement.strategies import MESSAGES, apps
 
 # Shrinking would run Spark hundreds of times; the note says which route and messages failed.
 SLOW = settings(
-    max_examples=40,
+    max_examples=12,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     print_blob=True,
@@ -79,14 +79,14 @@ def test_spark_does_what_the_reference_does(spark: SparkSession, app: App, messa
     assert_same(run(app, messages, REFERENCE), run(app, messages, SPARK))
 
 
-@settings(SLOW, max_examples=8)
+@settings(SLOW, max_examples=3)
 @given(apps(), MESSAGES)
 def test_a_stream_does_what_the_reference_does(spark: SparkSession, app: App, messages: list[bytes]) -> None:
     describe(app, messages)
     assert_same(run(app, messages, REFERENCE), run(app, messages, STREAM, rows_per_batch=5))
 
 
-@settings(SLOW, max_examples=300)
+@settings(SLOW, max_examples=100)
 @given(apps(), MESSAGES)
 def test_the_reference_conserves_messages(app: App, messages: list[bytes]) -> None:
     assert run(app, messages, REFERENCE).summary.conserved

@@ -124,7 +124,7 @@ def test_trace_takes_headers(here: Path) -> None:
 def test_trace_asks_which_source(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    two = APP.replace('    sinks=', '    Route("more", Memory(format=Json("id BIGINT"))).to("rest"),\n    sinks=')
+    two = APP.replace("    sinks=", '    Route("more", Memory(format=Json("id BIGINT"))).to("rest"),\n    sinks=')
     (here / "two.py").write_text(two)
     assert end(monkeypatch, "trace", "two.py", "{}") == 2
     assert capsys.readouterr().err == (

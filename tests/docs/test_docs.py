@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,29 +30,8 @@ def test_every_example_of_the_page_runs_as_shown(
     found = blocks(page.read_text(encoding="utf-8"))
     if any(_ON_SPARK.search(block.text) for block in found if block.language in RUNS):
         request.getfixturevalue("spark")
-        use_full_paths(monkeypatch)
     monkeypatch.setenv("COLUMNS", "200")
     Page(page.name, tmp_path).run(found)
-
-
-def use_full_paths(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark's workers stay in the directory in which Java was started, but every page works in its own."""
-    from penstock.spark import run, stream
-    from penstock.spark.read.arrive import arriving
-    from penstock.spark.write.outlets import targets
-
-    def read(entry: Any, reading: Any) -> Any:
-        path = getattr(entry.source, "path", None)
-        source = replace(entry.source, path=os.path.abspath(path)) if path else entry.source
-        return arriving(replace(entry, source=source), reading)
-
-    def written(plan: Any) -> Any:
-        return {place: replace(target, directory=target.directory and os.path.abspath(target.directory))
-                for place, target in targets(plan).items()}  # fmt: skip
-
-    for module in (run, stream):
-        monkeypatch.setattr(module, "arriving", read)
-        monkeypatch.setattr(module, "targets", written)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)

@@ -28,7 +28,7 @@ def test_a_missing_field_is_false_unless_it_kills() -> None:
     assert (result.bodies("any"), result.bodies("rest")) == ([{"id": 1}], [{}])
     result = through(start().choice(cases, otherwise="rest", missing="dead"), [{"price": 5}, {"id": 1}, {"price": 50}])
     assert result.bodies("low") == [{"price": 5}]
-    reason = "the condition needs a value that is missing: {} or something made of it"
+    reason = "the condition reads {}, and a value is missing"
     assert why(result) == [("choice", "MissingField", reason.format(name)) for name in ("price", "id")]
 
 

@@ -23,7 +23,7 @@ def test_a_missing_field_kills_where_asked_and_is_not_discarded() -> None:
     route = start().filter(body.id > 1, discard="no", missing="dead").to("x")
     result = through(route, [{"id": 1}, {"id": 2}, {"id": None}])
     assert (result.bodies("x"), result.bodies("no")) == ([{"id": 2}], [{"id": 1}])
-    reason = "the condition needs a value that is missing: id or something made of it"
+    reason = "the condition reads id, and a value is missing"
     assert why(result) == [("filter", "MissingField", reason)]
 
 

@@ -217,9 +217,9 @@ def test_path_into_a_document_that_was_rewritten() -> None:
 
     assert said(app) == (
         "BadExpression: route 'r', step 'filter': a path into the original document cannot be followed after the body"
-        " was rewritten\n"
+        " was rewritten or joined\n"
         "  at   HERE  .filter(\"xpath('/m/id')\")\n"
-        "  fix  read it before the rewriting step, or use body fields"
+        "  fix  read it before that step, or use body fields"
     )
 
 

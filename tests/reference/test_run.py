@@ -49,7 +49,10 @@ def test_a_trace_shows_what_each_step_asked_and_got() -> None:
         "intake.choice  (content-based router)  -> a\n"
         "    tag = 'a' = true"
     )
-    assert str(ORDERS.trace("broken")) == "intake.decode  (json)  dead letter: not JSON: unexpected text at byte 0"
+    assert (
+        str(ORDERS.trace("broken"))
+        == "intake.decode  (json)  dead letter: MalformedBody: not JSON: unexpected text at byte 0"
+    )
 
 
 def test_messages_for_a_route_without_a_source_are_refused() -> None:

@@ -36,9 +36,7 @@ def test_java_home_comes_before_path(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert find_java() == Java(home, "21.0.8", "JAVA_HOME")
 
 
-def test_a_java_that_spark_does_not_support_is_passed_over(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_java_that_spark_does_not_support_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     runtime(tmp_path, "17.0.1")
     monkeypatch.setenv("JAVA_HOME", str(runtime(tmp_path / "old", "1.8.0_402")))
     assert find_java() == Java(tmp_path, "17.0.1", "PATH")

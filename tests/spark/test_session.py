@@ -95,9 +95,7 @@ def test_driver_memory_is_a_quarter_within_limits(
     assert driver_memory() == f"{megabytes}m"
 
 
-def test_an_archive_of_classes_is_used_when_it_is_there(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_archive_of_classes_is_used_when_it_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     registered: list[object] = []
@@ -111,9 +109,7 @@ def test_an_archive_of_classes_is_used_when_it_is_there(
     assert archive_options(find_java()) == []
 
 
-def test_two_processes_at_once_stop_silently_on_ctrl_c(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_two_processes_at_once_stop_silently_on_ctrl_c(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One of them finds a broken archive, and both another Spark in SPARK_HOME."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     archive_file(find_java()).write_bytes(b"no archive")

@@ -26,7 +26,9 @@ def order_table(directory: Path, scale: float) -> pa.Table:
     """The orders of a scale factor with the messages' field names and types."""
     path = directory / "orders.parquet"
     if not path.exists():
-        generator = shutil.which("tpchgen-cli", path=f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}")
+        generator = shutil.which(
+            "tpchgen-cli", path=f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}"
+        )
         if generator is None:
             raise BadMachine("the benchmark needs tpchgen-cli", fix='pip install "penstock[dev]"')
         directory.mkdir(parents=True, exist_ok=True)

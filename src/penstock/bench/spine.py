@@ -279,7 +279,9 @@ def report(samples: list[Sample]) -> None:
             verdicts.append((f"{workload.name} from {kind} against by hand", ours / hand, target))
         first = rate(samples, "CBR-A", kind, "penstock")
         for name in ("CBR-B", "CBR-C"):
-            verdicts.append((f"{name} against CBR-A from {kind}", rate(samples, name, kind, "penstock") / first, INVARIANCE))
+            verdicts.append(
+                (f"{name} against CBR-A from {kind}", rate(samples, name, kind, "penstock") / first, INVARIANCE)
+            )
     print()
     for text, found, target in verdicts:
         print(f"{'met   ' if found >= target else 'MISSED'}  {text}: {found:.2f} (target {target})")

@@ -168,5 +168,3 @@ class Table(Source, Sink):
 
     def __str__(self) -> str:
         return f"table {self.name}"
-
-

@@ -1,8 +1,8 @@
 """The Python front end: `body.OTOTALPRICE < 100_000` is an expression.
 
-    from penstock import body, header, item, when
+from penstock import body, header, item, when
 
-    body.lines.any(item.price > 100) & (header["region"] == "EU")
+body.lines.any(item.price > 100) & (header["region"] == "EU")
 """
 
 from __future__ import annotations
@@ -104,6 +104,9 @@ class Column:
 
     def __rmul__(self, other: object) -> Column:
         return call("multiply", other, self)
+
+    def __mod__(self, other: object) -> Column:
+        return call("modulo", self, other)
 
     def __truediv__(self, other: object) -> Column:
         return call("divide", self, other)

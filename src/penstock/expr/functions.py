@@ -78,7 +78,7 @@ def _absolute(value: Any) -> Any:
 def _round(value: float, digits: int) -> float | None:
     with localcontext() as context:
         context.prec = 400
-        return float(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP))
+        return float(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP)) + 0.0
 
 
 def _to_string(value: Any, digits: int | None = None) -> str | None:

@@ -40,9 +40,7 @@ class Csv:
     quote: str
     header: bool
 
-    def __init__(
-        self, schema: SchemaLike, delimiter: str = ",", quote: str = '"', header: bool = True
-    ) -> None:
+    def __init__(self, schema: SchemaLike, delimiter: str = ",", quote: str = '"', header: bool = True) -> None:
         fields = read_schema(schema)
         for name, kind in fields.fields:
             if not isinstance(kind, Scalar) or kind == VARIANT:

@@ -93,9 +93,7 @@ def _value(node: Node, kind: Type, path: str) -> Any:
         case Map(value), "object":
             return {name: _value(inner, value, f"{path}.{name}") for name, inner in node.members}
         case Array(element), "array":
-            return [
-                _value(inner, element, f"{path}[{index}]") for index, (_, inner) in enumerate(node.members)
-            ]
+            return [_value(inner, element, f"{path}[{index}]") for index, (_, inner) in enumerate(node.members)]
         case Scalar(), _:
             found = _scalar(node, kind, path)
             if found is not None:

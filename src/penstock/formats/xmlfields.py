@@ -40,9 +40,7 @@ def check(kind: Type) -> None:
 
 
 def read_fields(element: etree._Element, kind: Struct, path: str = "") -> dict[str, Any]:
-    return {
-        name: _field(element, name, inner, f"{path}.{name}" if path else name) for name, inner in kind.fields
-    }
+    return {name: _field(element, name, inner, f"{path}.{name}" if path else name) for name, inner in kind.fields}
 
 
 def _field(element: etree._Element, name: str, kind: Type, path: str) -> Any:

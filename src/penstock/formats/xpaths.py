@@ -32,9 +32,7 @@ class XPaths:
     def __post_init__(self) -> None:
         for path, kind in self.paths:
             if kind not in _KINDS:
-                raise BadSchema(
-                    f"XPath {path!r} cannot give {kind}", fix=f"use {', '.join(map(str, _KINDS))}"
-                )
+                raise BadSchema(f"XPath {path!r} cannot give {kind}", fix=f"use {', '.join(map(str, _KINDS))}")
             _compile(path)
 
     def evaluate(self, root: etree._Element) -> list[Any]:

@@ -67,7 +67,10 @@ def turn(value: str, seed: int = 0) -> int:
 
 
 def balance(
-    *targets: str, weights: tuple[int, ...] | list[int] | None = None, sticky: object = None, random_seed: int | None = None
+    *targets: str,
+    weights: tuple[int, ...] | list[int] | None = None,
+    sticky: object = None,
+    random_seed: int | None = None,
 ) -> Balance:
     if len(targets) < 2:
         raise BadRoute("a load balancer needs at least two channels")

@@ -45,6 +45,8 @@ class Choice(Node):
 def choice(cases: dict[str, object] | list[tuple[str, object]], otherwise: str, missing: str = FALSE) -> Choice:
     listed = list(cases.items()) if isinstance(cases, dict) else list(cases)
     if not listed:
-        raise BadRoute("a choice needs at least one case", fix='write choice({"channel": condition}, otherwise="other")')
+        raise BadRoute(
+            "a choice needs at least one case", fix='write choice({"channel": condition}, otherwise="other")'
+        )
     return Choice(tuple((check_channel(channel), condition(test)) for channel, test in listed),
                   check_channel(otherwise), check_missing(missing))  # fmt: skip

@@ -73,7 +73,9 @@ class EnrichFromTable(Node):
         known = self.table.schema
         for name in self.fields:
             if known.get(name) is None:
-                raise UnknownField(f"the table {self.table} has no column {name!r}", fix=did_you_mean(name, known.names))
+                raise UnknownField(
+                    f"the table {self.table} has no column {name!r}", fix=did_you_mean(name, known.names)
+                )
         return Struct(tuple((name, kind) for name, kind in known.fields if name in self.fields))
 
     def output(self, body: Struct) -> Struct:

@@ -23,9 +23,9 @@ FALSE, DEAD = "false", "dead"
 class Node:
     """One step of a route.
 
-    `verb` is its default name. `template`: ET maps message to message, PT message to channel, NUT channel to channel (HW-EIP 4.3).
-    `rewrites`: the body that goes on is not the one that came in.
-    `ends`: nothing in this route can follow; branches continue from named channels.
+    `verb` is its default name. `template`: ET maps message to message, PT message to channel, NUT channel to channel
+    (HW-EIP 4.3). `rewrites`: the body that goes on is not the one that came in. `ends`: nothing in this route can
+    follow; branches continue from named channels.
     """
 
     name: str = ""

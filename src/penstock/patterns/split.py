@@ -88,7 +88,10 @@ class SplitFields(Node):
 
 
 def split(
-    collection: object, into: str | None = None, head: list[str] | tuple[str, ...] = (), tail: list[str] | tuple[str, ...] = ()
+    collection: object,
+    into: str | None = None,
+    head: list[str] | tuple[str, ...] = (),
+    tail: list[str] | tuple[str, ...] = (),
 ) -> Split:
     if (head or tail) and not into:
         raise BadRoute("head and tail need a name for the element between them", fix='write into="line"')

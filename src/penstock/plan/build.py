@@ -66,7 +66,9 @@ class _Draft:
             after = self.scope(schema, None) if node.rewrites else here
             stages.append(Stage(route.name, node, here, after))
             for channel in node.sends_to():
-                self.inflows.setdefault(channel, []).append(Inflow(channel, here if node.ends or not node.rewrites else after))
+                self.inflows.setdefault(channel, []).append(
+                    Inflow(channel, here if node.ends or not node.rewrites else after)
+                )
             here = after
         self.routes.append(PlannedRoute(route.name, scope, inflows, tuple(stages), route.origin))
 
@@ -106,7 +108,9 @@ def _named(route: Route) -> Route:
     for name, count in taken.items():
         if count > 1:
             second = [node for node in route.steps if node.name == name][1]
-            raise DuplicateName(f"route {route.name!r} has two steps named {name!r}", second.origin, "rename one of them")
+            raise DuplicateName(
+                f"route {route.name!r} has two steps named {name!r}", second.origin, "rename one of them"
+            )
     named: list[Node] = []
     used = set(taken)
     for node in (*first, *route.steps):

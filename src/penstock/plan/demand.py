@@ -31,11 +31,15 @@ def checked(node: Node, scope: Scope) -> Struct:
 
 def _check_path(scope: Scope, language: str, name: str) -> None:
     if scope.format is not None and scope.format.name != name:
-        raise BadExpression(f"{language} looks into {name.upper()}, and the bodies here are {scope.format.name.upper()}",
-                            fix="use the fields of the schema: body.name")  # fmt: skip
+        raise BadExpression(
+            f"{language} looks into {name.upper()}, and the bodies here are {scope.format.name.upper()}",
+            fix="use the fields of the schema: body.name",
+        )
     if not scope.raw or scope.joined:
-        raise BadExpression("a path into the original document cannot be followed after the body was rewritten or joined",
-                            fix="read it before that step, or use body fields")  # fmt: skip
+        raise BadExpression(
+            "a path into the original document cannot be followed after the body was rewritten or joined",
+            fix="read it before that step, or use body fields",
+        )
 
 
 def fill(plan: Plan) -> Plan:
@@ -50,7 +54,9 @@ def fill(plan: Plan) -> Plan:
         for stage in reversed(route.stages):
             after = wanted[stage.after.number] if stage.node.rewrites else NOTHING
             wanted[stage.scope.number] |= (
-                stage.node.requires(after, stage.scope.schema) if stage.node.rewrites else read_paths(stage.node.expressions())
+                stage.node.requires(after, stage.scope.schema)
+                if stage.node.rewrites
+                else read_paths(stage.node.expressions())
             )
             for expression in stage.node.expressions():
                 found = (part for part in expression.walk() if isinstance(part, (nodes.XPath, nodes.JsonPath)))
@@ -101,5 +107,7 @@ def check_sink(outlet: Outlet) -> None:
     for inflow in outlet.inflows:
         lost = [name for name in inflow.scope.schema.names if name not in asked.schema.names]
         if lost and converts(outlet.sink, inflow.scope):
-            raise BadSchema(f"channel {outlet.channel!r} writes CSV without a column for {', '.join(lost)}",
-                            fix="add it to the sink's schema, or drop the field before")  # fmt: skip
+            raise BadSchema(
+                f"channel {outlet.channel!r} writes CSV without a column for {', '.join(lost)}",
+                fix="add it to the sink's schema, or drop the field before",
+            )

@@ -60,7 +60,9 @@ class Trace:
         lines = []
         for step in self.steps:
             lines.append(f"{step.route}.{step.step}  ({step.pattern})  {step.outcome}")
-            lines.extend(f"    {text} = {json.dumps(value, ensure_ascii=False, default=str)}" for text, value in step.values)
+            lines.extend(
+                f"    {text} = {json.dumps(value, ensure_ascii=False, default=str)}" for text, value in step.values
+            )
         return "\n".join(lines)
 
 
@@ -97,7 +99,9 @@ def _entry(plan: Plan, route: str) -> Entry:
     for entry in plan.entries:
         if entry.route == route:
             return entry
-    raise UnknownChannel(f"no route named {route!r} has a source", fix=did_you_mean(route, (e.route for e in plan.entries)))
+    raise UnknownChannel(
+        f"no route named {route!r} has a source", fix=did_you_mean(route, (e.route for e in plan.entries))
+    )
 
 
 @dataclass
@@ -112,7 +116,7 @@ class _Runner:
         fields = decode(entry, message.raw)
         if isinstance(fields, Malformed):
             self._bury(message, entry.route, DECODE, Dead(fields.error, fields.reason))
-            self._note(entry.route, DECODE, entry.format.name, (), f"dead letter: {fields.reason}")
+            self._note(entry.route, DECODE, entry.format.name, (), f"dead letter: {fields.error}: {fields.reason}")
         else:
             self._walk(route, 0, replace(message, fields=fields))
 

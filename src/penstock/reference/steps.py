@@ -119,8 +119,7 @@ def value_of(stage: Stage, expression: Expr, message: Message, strict: bool = Fa
 def missing_reason(predicate: Expr) -> str:
     """Why a condition has no answer; which of its fields is missing may differ from message to message."""
     paths = sorted(".".join(map(str, path)) for path in read_paths((predicate,)))
-    named = f"{', '.join(paths)} or something made of it" if len(paths) == 1 else f"one of {', '.join(paths)}"
-    return f"the condition needs a value that is missing: {named}"
+    return f"the condition reads {', '.join(paths) or 'headers'}, and a value is missing"
 
 
 def _true(stage: Stage, predicate: Expr, message: Message, missing: str) -> bool:

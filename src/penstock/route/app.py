@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -28,6 +29,8 @@ class App:
         self.origin = caller()
         self.dead_letters = dead_letters or Files(f"dead-letters/{name}")
         self.sink_origins: dict[str, Origin | None] = {}
+        if not name or name != os.path.basename(name) or name.startswith((".", "_")):
+            raise BadRoute(f"{name!r} is not an app name", self.origin, "it names files: use letters, digits, - and _")
         if not routes or not all(isinstance(route, Route) for route in routes):
             raise BadRoute(f"app {name!r} needs routes", self.origin, 'write App("name", Route(...), Route(...))')
         self.sinks = dict(sinks or {})

@@ -58,19 +58,25 @@ class Route:
         try:
             node = step if isinstance(step, Node) else step()
         except PenstockError as error:
-            where = f"{origin}  ({error.origin})" if isinstance(error.origin, str) else error.origin or origin
+            where = f"{origin}\n       {error.origin}" if isinstance(error.origin, str) else error.origin or origin
             raise type(error)(f"route {self.name!r}: {error.what}", where, error.fix) from None
         if self.steps and self.steps[-1].ends:
             raise BadRoute(f"route {self.name!r}: nothing can follow a {self.steps[-1].pattern}", origin,
                            "continue in another route that reads one of its channels")  # fmt: skip
         return replace(self, steps=(*self.steps, replace(node, name=name or node.name, origin=node.origin or origin)))
 
-    def filter(self, predicate: object, discard: str | None = None, missing: str = FALSE, name: str | None = None) -> Route:
+    def filter(
+        self, predicate: object, discard: str | None = None, missing: str = FALSE, name: str | None = None
+    ) -> Route:
         """Message filter: keep what the predicate is true for; the rest is counted, or goes to `discard`."""
         return self.then(lambda: filter_messages(predicate, discard, missing), name)
 
     def choice(
-        self, cases: dict[str, object] | list[tuple[str, object]], otherwise: str, missing: str = FALSE, name: str | None = None
+        self,
+        cases: dict[str, object] | list[tuple[str, object]],
+        otherwise: str,
+        missing: str = FALSE,
+        name: str | None = None,
     ) -> Route:
         """Content-based router: the channel of the first case that is true, else `otherwise`. Ends the route."""
         return self.then(lambda: choice(cases, otherwise, missing), name)
@@ -105,7 +111,9 @@ class Route:
         """Splitter: a message per element; with `into`, the element is a field between head and tail."""
         return self.then(lambda: split(collection, into, head or (), tail or ()), name)
 
-    def split_fields(self, head: list[str] | None = None, tail: list[str] | None = None, name: str | None = None) -> Route:
+    def split_fields(
+        self, head: list[str] | None = None, tail: list[str] | None = None, name: str | None = None
+    ) -> Route:
         """Splitter: a message per field of the body, each with the head and tail fields."""
         return self.then(lambda: split_fields(head or (), tail or ()), name)
 

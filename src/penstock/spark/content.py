@@ -42,7 +42,9 @@ def enrich_from_table(data: DataFrame, stage: Stage, places: Places) -> DataFram
     node = stage.node
     assert isinstance(node, EnrichFromTable)
     wanted = node.looked_up()
-    table = data.sparkSession.createDataFrame(node.table.table.select(list(dict.fromkeys((node.table.key, *wanted.names)))))
+    table = data.sparkSession.createDataFrame(
+        node.table.table.select(list(dict.fromkeys((node.table.key, *wanted.names))))
+    )
     row = F.struct(*(F.col(f"`{name}`").cast(spark_type(kind)).alias(name) for name, kind in wanted.fields))
     table = table.select(F.col(f"`{node.table.key}`").alias("_key"), row.alias("_row"))
     if node.table.table.nbytes <= BROADCAST_BYTES:

@@ -92,7 +92,9 @@ def split_fields(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     names = F.array_compact(F.array(*(F.when(source.getField(name).isNotNull(), F.lit(name)) for name in iterable)))
     body = F.struct(
         *(
-            (F.when(F.col(PART) == name, source.getField(name)) if name in iterable else source.getField(name)).alias(name)
+            (F.when(F.col(PART) == name, source.getField(name)) if name in iterable else source.getField(name)).alias(
+                name
+            )
             for name, _ in stage.after.wanted.fields
         )
     )
@@ -128,4 +130,6 @@ def _exploded(data: DataFrame, stage: Stage, places: Places, elements: Column) -
     counted = listed.withColumn(_TOTAL, F.when(present, F.coalesce(F.array_size(F.col(_PARTS)), F.lit(0))))
     exploded = counted.select("*", F.posexplode_outer(_PARTS).alias(_NUMBER, PART)).drop(_PARTS)
     more = F.when(present & (F.col(_NUMBER) == 0), F.col(_TOTAL) - 1).otherwise(F.lit(0))
-    return exploded.withColumn(COPIES, F.col(COPIES) * F.when(F.coalesce(F.col(_NUMBER), F.lit(0)) == 0, 1).otherwise(0) + more)
+    return exploded.withColumn(
+        COPIES, F.col(COPIES) * F.when(F.coalesce(F.col(_NUMBER), F.lit(0)) == 0, 1).otherwise(0) + more
+    )

@@ -58,7 +58,9 @@ class Decoder:
     def __call__(self, bodies: pa.Array) -> tuple[pa.StructArray, pa.StructArray]:
         """The fields, null where the body is bad, and what is wrong there, null elsewhere."""
         columns, failures = self.format.decode_batch(bodies, self.wanted, xpaths=self.xpaths)
-        fields = pa.StructArray.from_arrays(columns.flatten(), fields=list(self.fields)) if len(self.fields) else columns
+        fields = (
+            pa.StructArray.from_arrays(columns.flatten(), fields=list(self.fields)) if len(self.fields) else columns
+        )
         return fields, _bad(failures, len(bodies))
 
 

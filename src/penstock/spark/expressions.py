@@ -96,14 +96,15 @@ def _lower(expression: Expr, context: Context) -> Column:
             return lower_call(expression, columns, kinds, result)
         case nodes.Function(_, _, _, name):
             if expression not in context.functions:
-                raise UnsupportedOnSpark(f"the Python function {name} inside any(...) or select(...)",
-                                         fix="apply it to the whole collection, or use a script step")  # fmt: skip
+                raise UnsupportedOnSpark(
+                    f"the Python function {name} inside any(...) or select(...)",
+                    fix="apply it to the whole collection, or use a script step",
+                )
             return context.functions[expression]
         case nodes.XPath():
             return context.body.getField(expression_key(expression))
         case nodes.JsonPath(query, unsupported):
-            raise UnsupportedOnSpark(f"the JSONPath {query} uses {unsupported or 'more than singular paths and filters'}",
-                                     fix="use singular paths and one filter, or a script step")  # fmt: skip
+            raise UnsupportedOnSpark(f"the JSONPath {query} uses {unsupported or 'what Spark cannot follow'}")
     if isinstance(expression, VariantNode):
         return lower_variant(expression, _lowering(context), context.strict)
     raise AssertionError(f"no column for {expression!r}")

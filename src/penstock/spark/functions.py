@@ -105,4 +105,3 @@ _PLAIN: dict[str, Callable[..., Column]] = {
     "size": lambda parts: F.when(parts.isNotNull(), F.array_size(parts).cast("bigint")),
     "coalesce": lambda *columns: reduce(lambda left, right: F.coalesce(left, right), columns),
 }  # fmt: skip
-

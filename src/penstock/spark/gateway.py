@@ -56,6 +56,8 @@ def _java_options(quick: bool) -> list[str]:
         "-Xlog:disable",
         "-Xlog:all=error,cds*=off:stderr",
         "-XX:+UseSerialGC" if quick or few_cores else "-XX:+UseParallelGC",
+        # The whole app is one generated method, often past the size from which Java only interprets.
+        "-XX:-DontCompileHugeMethods",
         *(["-XX:TieredStopAtLevel=1"] if quick else []),
     ]
 

@@ -16,6 +16,7 @@ from penstock.spark.context import context_of
 from penstock.spark.expressions import lower, lower_predicate
 from penstock.spark.frame import AT, DEAD, ERROR, ID, INDEX, OFFSET, Places, change, error, here
 
+
 def filter_messages(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     node = stage.node
     assert isinstance(node, Filter)

@@ -54,9 +54,7 @@ def run_batch(node: Script, batch: pa.StructArray, schema: Struct) -> pa.StructA
     problems: list[str | None] = [None] * len(batch)
     _try(node, batch, schema, present, made, problems)
     kind = pa.list_(pa.field("element", arrow_type(node.returns)))
-    return pa.StructArray.from_arrays(
-        [pa.array(made, kind), pa.array(problems, pa.string())], names=["parts", "error"]
-    )
+    return pa.StructArray.from_arrays([pa.array(made, kind), pa.array(problems, pa.string())], names=["parts", "error"])
 
 
 def _try(

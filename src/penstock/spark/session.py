@@ -46,8 +46,8 @@ _LOCAL = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
-    # Planning again in the middle of a micro-batch costs more than it saves.
-    "spark.sql.adaptive.streaming.stateless.enabled": "false",
+    # Planning again in the middle of a batch costs more than it saves on one machine.
+    "spark.sql.adaptive.enabled": "false",
 }
 
 

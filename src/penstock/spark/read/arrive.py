@@ -30,7 +30,15 @@ _NULLS = {
     frame.INDEX: "bigint",
     frame.COUNT: "bigint",
 }
-_META = (frame.ID, frame.HEADERS, frame.ATTACHMENTS, frame.TOPIC, frame.PARTITION, frame.OFFSET, frame.TIME)
+_META = {
+    frame.ID: "string",
+    frame.HEADERS: "map<string, string>",
+    frame.ATTACHMENTS: "map<string, binary>",
+    frame.TOPIC: "string",
+    frame.PARTITION: "int",
+    frame.OFFSET: "bigint",
+    frame.TIME: "timestamp",
+}
 
 
 @dataclass(frozen=True)
@@ -75,8 +83,12 @@ def _complete(data: DataFrame) -> DataFrame:
     """The columns that a message has and this source does not give."""
     have = data.columns
     columns: dict[str, Column] = {name: F.lit(None).cast(kind) for name, kind in _NULLS.items() if name not in have}
-    defaults = {frame.TOPIC: F.lit(""), frame.PARTITION: F.lit(0), frame.OFFSET: F.lit(0).cast("bigint"),
-                frame.TIME: F.current_timestamp()}  # fmt: skip
+    defaults = {
+        frame.TOPIC: F.lit(""),
+        frame.PARTITION: F.lit(0),
+        frame.OFFSET: F.lit(0).cast("bigint"),
+        frame.TIME: F.current_timestamp(),
+    }
     columns |= {name: column for name, column in defaults.items() if name not in have}
     if frame.ID not in have:
         parts = [columns.get(name, F.col(name)).cast("string") for name in (frame.TOPIC, frame.PARTITION, frame.OFFSET)]
@@ -97,18 +109,41 @@ def _framed(source: Frame, entry: Entry, reading: Reading) -> DataFrame:
     data: DataFrame = source.dataframe
     if data.isStreaming != reading.streaming:
         kind, other = ("streaming", "batch") if data.isStreaming else ("batch", "streaming")
-        raise BadEndpoint(f"route {entry.route!r} reads a {kind} DataFrame in a {other} run",
-                          fix="run it as a stream" if data.isStreaming else "make it with spark.readStream")  # fmt: skip
+        raise BadEndpoint(
+            f"route {entry.route!r} reads a {kind} DataFrame in a {other} run",
+            fix="run it as a stream" if data.isStreaming else "make it with spark.readStream",
+        )
     if source.column not in data.columns:
-        raise UnknownField(f"the DataFrame of route {entry.route!r} has no column {source.column!r}",
-                           fix=f"name the column with the raw bodies; it has {', '.join(data.columns)}")  # fmt: skip
-    kept = [F.col(f"`{name}`") for name in data.columns if name in _META and name != source.column]
-    body = F.col(f"`{source.column}`").cast("binary").alias(frame.BODY)
-    if frame.ID in data.columns or frame.OFFSET in data.columns:
+        raise UnknownField(
+            f"the DataFrame of route {entry.route!r} has no column {source.column!r}",
+            fix=f"name the column with the raw bodies; it has {', '.join(data.columns)}",
+        )
+    given = {field.name: field.dataType.simpleString() for field in data.schema.fields}
+    _check_type(entry, source.column, given[source.column], ("string", "binary"))
+    if frame.HEADERS in given:
+        _check_type(entry, frame.HEADERS, given[frame.HEADERS], ("map<string,string>",))
+    kept = [
+        F.col(f"`{name}`").cast(_META[name]).alias(name)
+        for name in data.columns
+        if name in _META and name != source.column
+    ]
+    body = F.coalesce(F.col(f"`{source.column}`").cast("binary"), F.lit(b"")).alias(frame.BODY)
+    if frame.ID in given or frame.OFFSET in given:
         return data.select(body, *kept)
+    if reading.streaming:
+        # A stream has no row numbers that a replay would give again; the body's own hash is the same every time.
+        return data.select(body, *kept, F.pmod(F.xxhash64(source.column), F.lit(1 << 62)).alias(frame.OFFSET))
     number = F.monotonically_increasing_id()
     partition = F.shiftright(number, 33).cast("int").alias(frame.PARTITION)
     return data.select(body, *kept, partition, number.bitwiseAND(F.lit((1 << 33) - 1)).alias(frame.OFFSET))
+
+
+def _check_type(entry: Entry, column: str, found: str, wanted: tuple[str, ...]) -> None:
+    if found not in wanted:
+        raise BadEndpoint(
+            f"column {column!r} of the DataFrame of route {entry.route!r} is {found}, not {' or '.join(wanted)}",
+            fix="cast it before, or name another column",
+        )
 
 
 def stored_schema() -> pa.Schema:
@@ -126,17 +161,21 @@ def stored_schema() -> pa.Schema:
 
 
 def _stored(source: Memory, entry: Entry, reading: Reading) -> DataFrame:
-    table = pa.Table.from_pylist([_row(message) for message in as_messages(source.messages, entry.route)], schema=stored_schema())
+    table = pa.Table.from_pylist(
+        [_row(message) for message in as_messages(source.messages, entry.route)], schema=stored_schema()
+    )
     if not reading.streaming:
         data = reading.spark.createDataFrame(table)
         return data.repartition(source.partitions) if source.partitions > 1 else data.coalesce(1)
     os.makedirs(reading.notes, exist_ok=True)
-    path = os.path.join(reading.notes, f"memory-{uuid.uuid4().hex}.arrow")
+    path = os.path.join(reading.notes, f"memory-{entry.route}.arrow")
     with pa.ipc.new_file(path, table.schema.with_metadata({"rows": str(len(table))})) as writer:
         writer.write_table(table.combine_chunks())
     spark_schema = from_arrow_schema(stored_schema())
     rows, parts = reading.rows_per_batch, source.partitions
-    return _read(reading, lambda name: numbered_source(name, spark_schema, None, lambda: StoredStream(path, rows, parts)))
+    return _read(
+        reading, lambda name: numbered_source(name, spark_schema, None, lambda: StoredStream(path, rows, parts))
+    )
 
 
 def _row(message: Message) -> dict[str, object]:
@@ -159,13 +198,16 @@ def _parquet(source: Parquet, entry: Entry, reading: Reading) -> DataFrame:
     reader = reading.spark.readStream if reading.streaming else reading.spark.read
     data = reader.schema(spark_type(schema)).parquet(os.path.abspath(source.path))  # type: ignore[arg-type]
     whole = F.struct(*(F.col(f"`{name}`") for name in schema.names))
-    wanted = F.struct(*(F.col(f"`{name}`") for name in entry.scope.wanted.names)) if entry.scope.wanted.fields else F.lit(None)
-    number = F.monotonically_increasing_id()
+    wanted = (
+        F.struct(*(F.col(f"`{name}`") for name in entry.scope.wanted.names))
+        if entry.scope.wanted.fields
+        else F.lit(None)
+    )
     rows = data.select(
         F.to_json(whole).cast("binary").alias(frame.BODY),
-        F.lit(os.path.basename(source.path.rstrip("/"))).alias(frame.TOPIC),
-        F.shiftright(number, 33).cast("int").alias(frame.PARTITION),
-        number.bitwiseAND(F.lit((1 << 33) - 1)).alias(frame.OFFSET),
+        F.col("_metadata.file_name").alias(frame.TOPIC),
+        F.lit(0).alias(frame.PARTITION),
+        F.col("_metadata.row_index").alias(frame.OFFSET),
         wanted.alias("fields"),
         F.lit(None).cast(frame.BAD_TYPE).alias("bad"),
     )

@@ -94,7 +94,9 @@ class StoredStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from table.replace_schema_metadata(None).to_batches()
 
 
-def numbered_source(name: str, schema: Any, reader: Callable[[], Any] | None, stream: Callable[[], Any]) -> type[DataSource]:
+def numbered_source(
+    name: str, schema: Any, reader: Callable[[], Any] | None, stream: Callable[[], Any]
+) -> type[DataSource]:
     """A data source class around two reader factories."""
 
     class NumberedSource(DataSource):

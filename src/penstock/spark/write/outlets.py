@@ -101,7 +101,9 @@ def _styled(sink: Sink, place: int, channel: str, arriving: Format) -> Target | 
         case Files(path, format, _, mode):
             written = format or arriving
             styles = {"csv": CSV, "xml": DOCUMENT}
-            return Target(place, channel, styles.get(written.name, LINES), os.path.abspath(path), written, mode == OVERWRITE)
+            return Target(
+                place, channel, styles.get(written.name, LINES), os.path.abspath(path), written, mode == OVERWRITE
+            )
         case Parquet(path, _, mode):
             return Target(place, channel, PARQUET, os.path.abspath(path), arriving, mode == OVERWRITE)
         case Table():
