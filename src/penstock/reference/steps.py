@@ -151,7 +151,7 @@ def _to_recipients(stage: Stage, node: Recipients, message: Message) -> list[Eff
     if not names:
         raise Failure(UNKNOWN_RECIPIENT, "the message names no recipient")
     return [
-        Send(name, message) if name in node.known else Dead(UNKNOWN_RECIPIENT, f"no channel is known as {name!r}")
+        Send(name, message) if name in node.known else Dead(UNKNOWN_RECIPIENT, f"no channel is known as '{name}'")
         for name in dict.fromkeys(names)
     ]
 

@@ -111,7 +111,7 @@ def _lower(expression: Expr, context: Context) -> Column:
 
 
 def _lowering(context: Context) -> Callable[..., Column]:
-    """What `lower_variant` needs of the rest of the tree: columns of other expressions, with another item or this one."""
+    """What `lower_variant` needs of the rest of the tree: other columns, with another item or this one."""
 
     def lowered(expression: Expr, item: Column | None = None) -> Column:
         return _lower(expression, context if item is None else replace(context, item=item, item_type=VARIANT))
