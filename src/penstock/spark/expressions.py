@@ -16,8 +16,8 @@ from penstock.expr.nodes import Expr
 from penstock.expr.types import NULL, element_of, type_of
 from penstock.expr.variant import bind
 from penstock.expr.variant_nodes import VariantNode
-from penstock.schema import EMPTY, VARIANT, Path, Struct, Type
-from penstock.spark.functions import lower_call
+from penstock.schema import DOUBLE, EMPTY, VARIANT, Path, Struct, Type
+from penstock.spark.functions import ARITHMETIC, finite, lower_call
 from penstock.spark.types import spark_type
 from penstock.spark.variant import lower_variant
 
@@ -88,12 +88,9 @@ def _lower(expression: Expr, context: Context) -> Column:
             return _case(expression, context)
         case nodes.Lookup():
             return _lookup(expression, context)
-        case nodes.Call(name, arguments):
-            kinds, result = [context.kind(argument) for argument in arguments], context.kind(expression)
-            columns = [_lower(argument, context) for argument in arguments]
-            if name == "coalesce":
-                columns = [column.cast(spark_type(result)) for column in columns]
-            return lower_call(expression, columns, kinds, result)
+        case nodes.Call():
+            column = _call(expression, context)
+            return finite(column) if _may_overflow(expression, context) else column
         case nodes.Function(_, _, _, name):
             if expression not in context.functions:
                 raise UnsupportedOnSpark(
@@ -117,6 +114,27 @@ def _lowering(context: Context) -> Callable[..., Column]:
         return _lower(expression, context if item is None else replace(context, item=item, item_type=VARIANT))
 
     return lowered
+
+
+def _call(call: nodes.Call, context: Context) -> Column:
+    kinds, result = [context.kind(argument) for argument in call.arguments], context.kind(call)
+    columns = [_operand(call, index, context) for index in range(len(call.arguments))]
+    if call.name == "coalesce":
+        columns = [column.cast(spark_type(result)) for column in columns]
+    return lower_call(call, columns, kinds, result)
+
+
+def _operand(call: nodes.Call, index: int, context: Context) -> Column:
+    """An argument. Infinity inside arithmetic stays what it is until the end, except as a divisor: x / infinity is 0."""
+    argument = call.arguments[index]
+    is_divisor = call.name == "divide" and index == 1
+    if call.name in ARITHMETIC and not is_divisor and isinstance(argument, nodes.Call):
+        return _call(argument, context)
+    return _lower(argument, context)
+
+
+def _may_overflow(call: nodes.Call, context: Context) -> bool:
+    return context.kind(call) == DOUBLE and call.name in (*ARITHMETIC, "to_double")
 
 
 def _decided(column: Column, context: Context) -> Column:

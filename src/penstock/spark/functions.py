@@ -13,13 +13,18 @@ from penstock.expr.functions import DOUBLE_TEXT, INTEGER_TEXT, python_pattern
 from penstock.expr.nodes import Call, Literal
 from penstock.schema import DOUBLE, INTEGER, STRING, Type
 
+ARITHMETIC = ("add", "subtract", "multiply", "divide")
+
 
 def lower_call(call: Call, columns: list[Column], kinds: list[Type], result: Type) -> Column:
-    """The column of a built-in function; `kinds` are the types of its arguments."""
+    """The column of a built-in function; `kinds` are the types of its arguments.
+
+    What is a DOUBLE here may still be infinite or not a number: the caller makes it `finite` where it is used.
+    """
     literals = [argument.value if isinstance(argument, Literal) else None for argument in call.arguments]
     match call.name:
-        case "add" | "subtract" | "multiply" | "divide":
-            return _arithmetic(call.name, columns, result)
+        case name if name in ARITHMETIC:
+            return _arithmetic(name, columns, result)
         case "absolute" if kinds[0] == INTEGER:
             # abs(-2^63) has no 64-bit result; ANSI mode would stop the batch
             return F.when(columns[0] >= 0, columns[0]).otherwise(F.try_subtract(F.lit(0).cast("bigint"), columns[0]))
@@ -32,8 +37,7 @@ def lower_call(call: Call, columns: list[Column], kinds: list[Type], result: Typ
         case "search":
             return columns[0].rlike(_java_pattern(literals[1]))
         case "extract":
-            pattern = _java_pattern(literals[1])
-            return F.when(columns[0].rlike(pattern), F.regexp_extract(columns[0], pattern, 1))
+            return F.get(F.regexp_extract_all(columns[0], F.lit(_java_pattern(literals[1])), F.lit(1)), F.lit(0))
         case "split":
             return F.split(columns[0], _quoted(str(literals[1])), -1)
         case "join":
@@ -49,9 +53,7 @@ def lower_call(call: Call, columns: list[Column], kinds: list[Type], result: Typ
 
 def _arithmetic(name: str, columns: list[Column], result: Type) -> Column:
     function = {"add": F.try_add, "subtract": F.try_subtract, "multiply": F.try_multiply, "divide": F.try_divide}[name]
-    if result == INTEGER:
-        return function(*columns)
-    return finite(function(*(column.cast("double") for column in columns)))
+    return function(*columns) if result == INTEGER else function(*(column.cast("double") for column in columns))
 
 
 def finite(column: Column) -> Column:
@@ -66,15 +68,16 @@ def _to_string(column: Column, kind: Type, digits: object) -> Column:
 
 
 def _to_integer(column: Column, kind: Type) -> Column:
-    if kind == STRING:
-        return F.when(column.rlike(f"^(?:{INTEGER_TEXT})\\z"), column.try_cast("bigint"))
-    return column.try_cast("bigint")
+    return (_only(column, INTEGER_TEXT) if kind == STRING else column).try_cast("bigint")
 
 
 def _to_double(column: Column, kind: Type) -> Column:
-    if kind == STRING:
-        return finite(F.when(column.rlike(f"^(?:{DOUBLE_TEXT})\\z"), column.try_cast("double")))
-    return column.cast("double")
+    return _only(column, DOUBLE_TEXT).try_cast("double") if kind == STRING else column.cast("double")
+
+
+def _only(column: Column, pattern: str) -> Column:
+    """The text if all of it matches, else no text, which is no number; asked once, because the text may be computed."""
+    return F.regexp_extract(column, f"^(?:{pattern})\\z", 0)
 
 
 def _integer(value: object) -> int:
