@@ -24,7 +24,28 @@ OWNERS = lookup_table([{"key": "a", "city": "Rome", "rank": 1}, {"key": "é", "c
 # Letters whose upper and lower case are the same in every Unicode version in use.
 TEXT = st.one_of(
     st.sampled_from(
-        ["", "a", "b", "é", "Zoë", " x ", "a,b", "1", "-5", "1.5", "true", "日本", "😀", "x\ty", 'q"q', "\\"]
+        [
+            "",
+            "a",
+            "b",
+            "left, right",
+            "1a, b",
+            "é",
+            "Zoë",
+            "left, right",
+            "1a, b",
+            " x ",
+            "a,b",
+            "1",
+            "-5",
+            "1.5",
+            "true",
+            "日本",
+            "😀",
+            "x\ty",
+            'q"q',
+            "\\",
+        ]
     ),
     st.text(alphabet='abcXYZ019 .,-_éßÄ日😀"\\/\n\t\u2028', max_size=6),
 )
@@ -296,7 +317,7 @@ def ended(route: Route, draw: Any) -> Route:
             return route.balance("left", "right", random_seed=draw(st.integers(0, 9)))
         case "multicast":
             return route.multicast("left", "right")
-    return route.recipients(draw(st.sampled_from([body.s, body.tags])), known=["left", "right", "a", "b"])
+    return route.recipients(draw(st.sampled_from([body.s, body.tags])), known=["left", "right", "a", "b", "1"])
 
 
 def finished(name: str, draw: Any, joined: bool) -> Route:

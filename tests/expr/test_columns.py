@@ -41,7 +41,8 @@ def test_a_condition_is_a_column_text_or_a_function() -> None:
     [
         (lambda: bool(body.a > 1),
          "BadExpression: a condition on messages has no truth value in Python\n"
-         "  fix  combine conditions with & | ~ and put each one in parentheses"),
+         "  at   tests/expr/test_columns.py:42  (lambda: bool(body.a > 1),\n"
+         "  fix  instead of and, or, not, in and a < b < c: (a < b) & (b < c), | and ~, and is_in(...)"),
         (lambda: (body.a + 1).b,
          "BadExpression: 'b' is read from a computed value\n  fix  read fields from body, header or item"),
         (lambda: setattr(body, "a", 1),

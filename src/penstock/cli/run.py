@@ -71,7 +71,7 @@ def _stream(
 
 @contextmanager
 def _stop_at_interrupt(progress: Progress) -> Iterator[threading.Event]:
-    """The first Ctrl-C asks the stream to end; the second one does not wait for it."""
+    """The first Ctrl-C or SIGTERM asks the stream to end; the second one does not wait for it."""
     stop = threading.Event()
 
     def interrupted(number: int, frame: object) -> None:
@@ -80,11 +80,12 @@ def _stop_at_interrupt(progress: Progress) -> Iterator[threading.Event]:
         stop.set()
         progress.say("stopping; Ctrl-C again does not wait")
 
-    before = signal.signal(signal.SIGINT, interrupted)
+    before = {number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _report(plan: Plan, result: Summary, summary: str | None, diagram: str | None) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from penstock.errors import BadExpression
+from penstock.errors import BadExpression, caller
 from penstock.expr import nodes
 from penstock.expr.nodes import Expr, Value
 from penstock.schema import Type, from_ddl
@@ -40,7 +40,8 @@ class Column:
     def __bool__(self) -> bool:
         raise BadExpression(
             "a condition on messages has no truth value in Python",
-            fix="combine conditions with & | ~ and put each one in parentheses",
+            caller(),
+            "instead of and, or, not, in and a < b < c: (a < b) & (b < c), | and ~, and is_in(...)",
         )
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -42,11 +42,13 @@ class Choice(Node):
         return "; ".join([*tests, f"otherwise -> {self.otherwise}"])
 
 
-def choice(cases: dict[str, object] | list[tuple[str, object]], otherwise: str, missing: str = FALSE) -> Choice:
+def choice(cases: dict[str, object] | list[tuple[str, object]], otherwise: str | None, missing: str = FALSE) -> Choice:
     listed = list(cases.items()) if isinstance(cases, dict) else list(cases)
     if not listed:
         raise BadRoute(
             "a choice needs at least one case", fix='write choice({"channel": condition}, otherwise="other")'
         )
+    if otherwise is None:
+        raise BadRoute("a choice says where the rest goes", fix='add otherwise="channel"')
     return Choice(tuple((check_channel(channel), condition(test)) for channel, test in listed),
                   check_channel(otherwise), check_missing(missing))  # fmt: skip

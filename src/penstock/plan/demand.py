@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from penstock.endpoints.files import Files, Parquet, Table
 from penstock.endpoints.memory import Memory
+from penstock.endpoints.simple import Void
 from penstock.errors import BadExpression, BadSchema
 from penstock.expr import nodes
 from penstock.expr.nodes import Expr
@@ -96,12 +97,20 @@ def converts(sink: object, scope: Scope) -> bool:
     if scope.format is None or isinstance(sink, (Parquet, Table)):
         return True
     asked = sink.format if isinstance(sink, (Files, Memory)) else None
+    if isinstance(asked, Csv) and asked != scope.format:
+        return True
     return asked is not None and asked.name != scope.format.name
 
 
 def check_sink(outlet: Outlet) -> None:
     """A sink's own schema has room for every field that arrives."""
     asked = outlet.sink.format if isinstance(outlet.sink, (Files, Memory)) else None
+    arriving = {inflow.scope.format.name if inflow.scope.format else "json" for inflow in outlet.inflows}
+    if asked is None and len(arriving) > 1 and not isinstance(outlet.sink, (Parquet, Table, Void)):
+        raise BadSchema(
+            f"bodies of different formats arrive in channel {outlet.channel!r}: {', '.join(sorted(arriving))}",
+            fix="give its sink a format, or send them to different channels",
+        )
     if not isinstance(asked, Csv):
         return
     for inflow in outlet.inflows:

@@ -74,7 +74,7 @@ class Route:
     def choice(
         self,
         cases: dict[str, object] | list[tuple[str, object]],
-        otherwise: str,
+        otherwise: str | None = None,
         missing: str = FALSE,
         name: str | None = None,
     ) -> Route:

@@ -54,7 +54,9 @@ def enrich_from_table(data: DataFrame, stage: Stage, places: Places) -> DataFram
     found = F.col("_row")
     source = F.col(scope_column(stage.scope))
     fields = [
-        _added(node, found, name, kind) if name in node.added().names else source.getField(name).cast(spark_type(kind))
+        _added(node, found, name, kind)
+        if name in node.added().names
+        else shaped(source.getField(name), stage.scope.wanted.get(name), kind)
         for name, kind in stage.after.wanted.fields
     ]
     body = F.struct(*(column.alias(name) for column, name in zip(fields, stage.after.wanted.names, strict=True)))
@@ -85,11 +87,9 @@ def built(wanted: Struct, mappings: Mappings, context: Context, kept: Struct) ->
 def _field(name: str, kind: Type, mappings: Mappings, context: Context, kept: Struct) -> Column:
     below = tuple((target[1:], value) for target, value in mappings if target[0] == name)
     if not below:
-        source = kept.get(name)
-        column = context.body.getField(name)
-        return fitted(column, source, kind) if isinstance(source, Struct) and isinstance(kind, Struct) else column
+        return shaped(context.body.getField(name), kept.get(name), kind)
     if below[0][0] == ():
-        return lower(below[0][1], context).cast(spark_type(kind))
+        return shaped(lower(below[0][1], context), context.kind(below[0][1]), kind)
     assert isinstance(kind, Struct)
     return built(kind, below, context, Struct(()))
 
@@ -99,14 +99,16 @@ def fitted(column: Column, source: Struct, wanted: Struct) -> Column:
     fields = []
     for name, kind in wanted.fields:
         known = source.get(name)
-        if known is None:
-            value = F.lit(None)
-        elif isinstance(known, Struct) and isinstance(kind, Struct):
-            value = fitted(column.getField(name), known, kind)
-        else:
-            value = column.getField(name)
-        fields.append(value.cast(spark_type(kind)).alias(name))
+        value = F.lit(None).cast(spark_type(kind)) if known is None else shaped(column.getField(name), known, kind)
+        fields.append(value.alias(name))
     return F.when(column.isNotNull(), F.struct(*fields))
+
+
+def shaped(column: Column, source: Type | None, wanted: Type) -> Column:
+    """A value as somebody wants it: a struct keeps only the fields that are read, anything else takes its type."""
+    if isinstance(source, Struct) and isinstance(wanted, Struct):
+        return fitted(column, source, wanted)
+    return column.cast(spark_type(wanted))
 
 
 def nothing(wanted: Struct) -> Column:

@@ -13,8 +13,8 @@ from penstock.patterns.split import VALUE, Split, SplitFields
 from penstock.patterns.tap import Tap
 from penstock.plan.plan import Stage
 from penstock.reference.steps import UNKNOWN_RECIPIENT
-from penstock.schema import Struct
-from penstock.spark.content import fitted, nothing
+from penstock.schema import STRING, Struct
+from penstock.spark.content import fitted, nothing, shaped
 from penstock.spark.context import context_of
 from penstock.spark.expressions import lower
 from penstock.spark.frame import (
@@ -32,7 +32,6 @@ from penstock.spark.frame import (
     here,
     scope_column,
 )
-from penstock.spark.types import spark_type
 
 _PARTS, PART, _NUMBER, _TOTAL = "_parts", "_part", "_number", "_total"
 
@@ -54,8 +53,10 @@ def to_recipients(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     assert isinstance(node, Recipients)
     value = lower(node.recipients, context_of(stage))
     kind = context_of(stage).kind(node.recipients)
-    listed = F.split(value, f"\\Q{node.separator}\\E", -1) if str(kind) == "STRING" else value
-    names = F.array_distinct(F.filter(F.transform(listed, F.trim), lambda name: name.isNotNull() & (name != "")))
+    listed = F.split(value, f"\\Q{node.separator}\\E", -1) if kind == STRING else value
+    names = F.array_distinct(
+        F.filter(F.transform(listed, lambda name: F.trim(name)), lambda name: name.isNotNull() & (name != ""))
+    )
     known = F.create_map(*(F.lit(part) for name in node.known for part in (name, places.channel(name))))
     place = F.coalesce(F.try_element_at(known, F.col(PART)), F.lit(DEAD))
     shown = F.concat(F.lit("no channel is known as '"), F.col(PART), F.lit("'"))
@@ -77,10 +78,14 @@ def split(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
         body = F.struct(part.alias(VALUE))
     else:
         source = context.body
-        body = F.struct(
-            *((part if name == node.into else source.getField(name)).cast(spark_type(kind)).alias(name)
-              for name, kind in wanted.fields)
-        )  # fmt: skip
+        known = stage.scope.wanted
+        values = {
+            name: shaped(part, element, kind)
+            if name == node.into
+            else shaped(source.getField(name), known.get(name), kind)
+            for name, kind in wanted.fields
+        }
+        body = F.struct(*(value.alias(name) for name, value in values.items()))
     return parts(data, stage, places, elements, body)
 
 

@@ -125,7 +125,7 @@ def _call(call: nodes.Call, context: Context) -> Column:
 
 
 def _operand(call: nodes.Call, index: int, context: Context) -> Column:
-    """An argument. Infinity inside arithmetic stays what it is until the end, except as a divisor: x / infinity is 0."""
+    """An argument. Infinity inside arithmetic stays so until the end, except as a divisor: x / infinity is 0."""
     argument = call.arguments[index]
     is_divisor = call.name == "divide" and index == 1
     if call.name in ARITHMETIC and not is_divisor and isinstance(argument, nodes.Call):

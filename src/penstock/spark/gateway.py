@@ -36,7 +36,8 @@ def launch(settings: Mapping[str, str], quick: bool) -> Any:
         # This short-lived process only puts together a command line.
         "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable",
     }
-    logging.getLogger().addFilter(_not_an_interrupt)
+    for logger in (logging.getLogger(), logging.getLogger("py4j.clientserver")):
+        logger.addFilter(_not_an_interrupt)
     with _environment(environment):
         # In a session of its own: Ctrl-C in a terminal is for us, not for Java and its Python workers.
         return launch_gateway(configuration, {"start_new_session": True})  # type: ignore[no-untyped-call]
@@ -58,13 +59,21 @@ def _java_options(quick: bool) -> list[str]:
         "-XX:+UseSerialGC" if quick or few_cores else "-XX:+UseParallelGC",
         # The whole app is one generated method, often past the size from which Java only interprets.
         "-XX:-DontCompileHugeMethods",
+        # Spark searches the text of a Python error with a regular expression that needs a deep stack.
+        "-Xss8m",
         *(["-XX:TieredStopAtLevel=1"] if quick else []),
     ]
 
 
+_AFTER_AN_INTERRUPT = (
+    "KeyboardInterrupt while sending command.",
+    "Exception occurred while shutting down connection",
+)
+
+
 def _not_an_interrupt(record: logging.LogRecord) -> bool:
-    """Ctrl-C during a call to Java is no error, but py4j logs it as one, with its stack."""
-    return record.msg != "KeyboardInterrupt while sending command."
+    """Ctrl-C during a call to Java is no error, but py4j logs it, and what follows from it, with a stack."""
+    return record.msg not in _AFTER_AN_INTERRUPT
 
 
 def _quoted(option: str) -> str:

@@ -122,20 +122,26 @@ def _framed(source: Frame, entry: Entry, reading: Reading) -> DataFrame:
     _check_type(entry, source.column, given[source.column], ("string", "binary"))
     if frame.HEADERS in given:
         _check_type(entry, frame.HEADERS, given[frame.HEADERS], ("map<string,string>",))
-    kept = [
-        F.col(f"`{name}`").cast(_META[name]).alias(name)
-        for name in data.columns
-        if name in _META and name != source.column
-    ]
-    body = F.coalesce(F.col(f"`{source.column}`").cast("binary"), F.lit(b"")).alias(frame.BODY)
-    if frame.ID in given or frame.OFFSET in given:
-        return data.select(body, *kept)
-    if reading.streaming:
-        # A stream has no row numbers that a replay would give again; the body's own hash is the same every time.
-        return data.select(body, *kept, F.pmod(F.xxhash64(source.column), F.lit(1 << 62)).alias(frame.OFFSET))
+    names = [name for name in data.columns if name in _META and name != source.column]
+    kept = {name: F.col(f"`{name}`").cast(_META[name]) for name in names}
+    if frame.OFFSET in kept:
+        kept[frame.OFFSET] = F.coalesce(kept[frame.OFFSET], F.lit(0))
+    raw = F.col(f"`{source.column}`").cast("binary")
+    made = {frame.BODY: F.coalesce(raw, F.lit(b""))}
+    if frame.ID not in kept and frame.OFFSET not in kept:
+        made |= _numbered(raw, reading.streaming)
+    return data.select(*(column.alias(name) for name, column in (made | kept).items()))
+
+
+def _numbered(body: Column, streaming: bool) -> dict[str, Column]:
+    """Where a row stands. A stream has no row numbers that a replay would give again: there it is the body's hash."""
+    if streaming:
+        return {frame.OFFSET: F.pmod(F.xxhash64(body), F.lit(1 << 62))}
     number = F.monotonically_increasing_id()
-    partition = F.shiftright(number, 33).cast("int").alias(frame.PARTITION)
-    return data.select(body, *kept, partition, number.bitwiseAND(F.lit((1 << 33) - 1)).alias(frame.OFFSET))
+    return {
+        frame.PARTITION: F.shiftright(number, 33).cast("int"),
+        frame.OFFSET: number.bitwiseAND(F.lit((1 << 33) - 1)),
+    }
 
 
 def _check_type(entry: Entry, column: str, found: str, wanted: tuple[str, ...]) -> None:
@@ -203,9 +209,10 @@ def _parquet(source: Parquet, entry: Entry, reading: Reading) -> DataFrame:
         if entry.scope.wanted.fields
         else F.lit(None)
     )
+    path, prefix = F.col("_metadata.file_path"), f"file://{os.path.abspath(source.path)}/"
     rows = data.select(
         F.to_json(whole).cast("binary").alias(frame.BODY),
-        F.col("_metadata.file_name").alias(frame.TOPIC),
+        F.when(path.startswith(prefix), F.substring(path, len(prefix) + 1, 1 << 20)).otherwise(path).alias(frame.TOPIC),
         F.lit(0).alias(frame.PARTITION),
         F.col("_metadata.row_index").alias(frame.OFFSET),
         wanted.alias("fields"),

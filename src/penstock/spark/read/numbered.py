@@ -36,8 +36,10 @@ class RateReader(DataSourceReader):
 
 
 def ranges(first: int, last: int, parts: int = 2) -> list[InputPartition]:
+    """Equal parts of the numbers; an empty one when there are none, because Spark cannot read no partition."""
     step = max((last - first + parts - 1) // parts, 1)
-    return [InputPartition((start, min(start + step, last))) for start in range(first, last, step)]
+    starts = range(first, max(last, first + 1), step)
+    return [InputPartition((start, min(start + step, last))) for start in starts]
 
 
 class RateStream(RateReader, DataSourceStreamReader, SupportsTriggerAvailableNow):

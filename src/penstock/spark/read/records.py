@@ -71,5 +71,6 @@ def _elements(path: str, record: str) -> Iterator[bytes]:
         for _, element in etree.iterparse(file, tag=("{*}" + record, record), **safe):
             yield etree.tostring(element, with_tail=False, encoding="utf-8")
             element.clear()
-            while element.getprevious() is not None:
-                del element.getparent()[0]
+            parent = element.getparent()
+            while parent is not None and element.getprevious() is not None:
+                del parent[0]

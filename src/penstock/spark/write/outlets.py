@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 
 from penstock.endpoints.base import Sink, Source
-from penstock.endpoints.files import ADDED, OVERWRITE, Files, Parquet, Table
+from penstock.endpoints.files import ADDED, OVERWRITE, Files, Parquet, Table, root_of
 from penstock.endpoints.memory import Memory
 from penstock.endpoints.simple import Console, Void
 from penstock.errors import BadEndpoint, BadSchema
@@ -75,7 +75,7 @@ def _check(plan: Plan, written: list[Target]) -> None:
 def _place(source: Source) -> str | None:
     """The directory that a source reads."""
     path = str(getattr(source, "path", ""))
-    return os.path.realpath(os.path.dirname(path) if "*" in path else path) if path else None
+    return os.path.realpath(root_of(os.path.abspath(path))) if path else None
 
 
 def _called(target: Target) -> str:

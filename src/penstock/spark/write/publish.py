@@ -70,7 +70,8 @@ def _move(lines: list[Staged], target: Target, key: str, clear: bool) -> None:
     if not lines and not os.path.isdir(directory):
         return
     before = os.listdir(directory) if os.path.isdir(directory) else []
-    visible = [name for name in before if not name.startswith(("_", "."))]
+    files = [name for name in before if os.path.isfile(os.path.join(directory, name))]
+    visible = [name for name in files if not name.startswith(("_", "."))]
     stale = {name for name in visible if clear or name.startswith(f"{key}-")}
     for line in lines:
         name = f"{key}-{line.partition:05d}.{target.ending}"

@@ -80,10 +80,10 @@ class LineWriter:
 
     def __init__(self, path: str, target: Target) -> None:
         self.file = open(path, "wb")  # noqa: SIM115
-        self.is_json = target.format.name == "json"
+        self.format, self.is_json = target.format, target.format.name == "json"
 
     def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
-        lines = bodies.to_pylist()
+        lines = list(in_format(self.format, bodies, written))
         text = b"\n".join(lines)
         if self.is_json and (text.count(b"\n") != len(lines) - 1 or b"\r" in text):
             text = b"\n".join(line.replace(b"\n", b" ").replace(b"\r", b" ") for line in lines)
