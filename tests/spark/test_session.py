@@ -26,13 +26,15 @@ query = stream.writeStream.format("noop").option("checkpointLocation", sys.argv[
 while not query.recentProgress:
     time.sleep(0.1)
 # As a terminal does it: the signal goes to every process of the group.
-threading.Timer(0.5, os.killpg, (0, signal.SIGINT)).start()
-try:
-    query.awaitTermination()
-except KeyboardInterrupt:
-    print("running" if query.isActive else "dead")
-    query.stop()
-    print(query.exception(), spark.range(7).count())
+asked = threading.Event()
+signal.signal(signal.SIGINT, lambda *_: asked.set())
+os.killpg(0, signal.SIGINT)
+while not asked.is_set():
+    query.awaitTermination(0.1)
+query.awaitTermination(0.5)
+print("running" if query.isActive else "dead")
+query.stop()
+print(query.exception(), spark.range(7).count())
 spark.stop()
 """
 
