@@ -58,7 +58,7 @@ def lower(plan: Plan, arriving: Mapping[str, DataFrame]) -> DataFrame:
     for route in plan.routes:
         entry = next((entry for entry in plan.entries if entry.route == route.name), None)
         if entry is not None:
-            entered = enter(arriving[route.name], entry, plan, places)
+            entered = enter(arriving[route.name], entry, places)
             data = entered if data is None else data.unionByName(entered, allowMissingColumns=True)
         assert data is not None
         data = _merge(data, route, places)
@@ -68,7 +68,7 @@ def lower(plan: Plan, arriving: Mapping[str, DataFrame]) -> DataFrame:
     return data
 
 
-def enter(data: DataFrame, entry: Entry, plan: Plan, places: Places) -> DataFrame:
+def enter(data: DataFrame, entry: Entry, places: Places) -> DataFrame:
     """Messages from a source at the start of their route; those that could not be decoded are dead."""
     start = F.lit(places.routes[entry.route])
     fields = typed(F.col("fields"), entry.scope.wanted)

@@ -42,13 +42,11 @@ def open_file(path: str) -> Any:
     return gzip.open(path) if path.endswith(".gz") else open(path, "rb")
 
 
-def read_lines(chunk: Chunk, skip_first: bool = False) -> Iterator[pa.Array]:
+def read_lines(chunk: Chunk) -> Iterator[pa.Array]:
     """Blocks of lines as binary arrays, empty lines left out."""
     whole = chunk.path.endswith(".gz")
     with open_file(chunk.path) as file:
         position = 0 if whole else _first_line(file, chunk.start)
-        if skip_first and chunk.start == 0:
-            position += len(file.readline())
         end = None if whole else chunk.end
         while end is None or position < end:
             block = file.read(BLOCK_BYTES if end is None else min(BLOCK_BYTES, end - position))
