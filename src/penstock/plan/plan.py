@@ -97,5 +97,10 @@ class Plan:
     dead_letters: Sink
     readers: Mapping[str, str]
 
+    @property
+    def remembers(self) -> bool:
+        """Whether a step keeps something from one batch to the next."""
+        return any(stage.node.stateful for stage in self.stages())
+
     def stages(self) -> tuple[Stage, ...]:
         return tuple(stage for route in self.routes for stage in route.stages)

@@ -13,12 +13,19 @@ from penstock.plan.plan import Plan, Scope, Stage
 ID, HEADERS, BODY, ATTACHMENTS = "id", "headers", "body", "attachments"
 TOPIC, PARTITION, OFFSET, TIME = "topic", "partition", "offset", "time"
 PARENT, INDEX, COUNT = "parent", "index", "count"
-AT, SCOPE, ERROR, COPIES = "at", "scope", "error", "copies"
+AT, SCOPE, ERROR, COPIES, ORDER = "at", "scope", "error", "copies", "order"
 
 ERROR_TYPE = "struct<route: string, step: string, error: string, reason: string>"
 BAD_TYPE = "struct<error: string, reason: string>"
 DEAD = -1
 _FIRST_FILTER = -2
+NOTE = -1_000_000
+"""A row that is no message: a task tells the driver something in its body."""
+
+DUE, ARRIVAL, END = 0, 1, 2
+"""The phases of a batch, in which messages that a step held may go on."""
+
+ORDER_TYPE = "struct<phase: int, source: int, topic: string, partition: int, offset: bigint, path: array<int>>"
 
 
 @dataclass(frozen=True)

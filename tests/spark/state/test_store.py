@@ -29,6 +29,10 @@ def rows(held: dict[tuple[int, int], list[tuple[int, str]]]) -> pa.Table:
     return sorted_by_key([pa.Table.from_pylist(listed, bucket.schema), gone(absent, bucket.schema)])
 
 
+def everything(held: pa.Table) -> pa.ChunkedArray:
+    return held.column(GONE).is_valid()
+
+
 def as_keys(listed: list[tuple[int, int]]) -> Keys:
     return Keys(np.array([k[0] for k in listed], np.int64), np.array([k[1] for k in listed], np.int64))
 
@@ -47,7 +51,7 @@ def test_a_bucket_holds_what_a_dictionary_holds(
     bucket = Bucket([], PAYLOAD)
     for batch in batches:
         model |= batch
-        bucket = Bucket(bucket.add(rows(batch), str(directory)), PAYLOAD)
+        bucket = Bucket(bucket.add(rows(batch), str(directory), everything), PAYLOAD)
     present = {key: values for key, values in model.items() if values}
 
     found = bucket.find(as_keys(sorted(wanted)))
@@ -63,7 +67,7 @@ def test_there_are_few_runs_and_their_sizes_grow(tmp_path: Path) -> None:
     for _ in range(60):
         keys = np.unique(random.integers(0, 100_000, 500))
         batch = rows({(int(key), 0): [(NEVER, "x")] for key in keys})
-        bucket = Bucket(bucket.add(batch, str(tmp_path)), PAYLOAD)
+        bucket = Bucket(bucket.add(batch, str(tmp_path), everything), PAYLOAD)
     sizes = [run.rows for run in bucket.runs]
     assert len(sizes) <= 8
     assert all(older > 2 * younger for older, younger in zip(sizes, sizes[1:], strict=False))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +20,8 @@ from penstock.spark.state.keys import HIGH, LOW, Flags, Keys, Numbers, ranges
 DEADLINE, GONE = "deadline", "gone"
 NEVER = np.iinfo(np.int64).max
 """Microseconds since 1970 that never come."""
+
+Alive = Callable[[pa.Table], pa.ChunkedArray]
 
 LEADING = pa.schema([(HIGH, pa.int64()), (LOW, pa.int64()), (DEADLINE, pa.int64()), (GONE, pa.bool_())])
 
@@ -45,6 +47,13 @@ class Run:
     def ends(self) -> Numbers:
         """Where each key's rows end."""
         return np.append(self.keys.starts()[1:], self.rows)
+
+    def next_deadline(self, now: int) -> int:
+        """The earliest deadline after `now`: what was due until now has been seen to."""
+        if self.earliest > now:
+            return self.earliest
+        later = self.table.filter(pc.greater(self.table.column(DEADLINE), now)).column(DEADLINE)
+        return pc.min(later).as_py() if len(later) else NEVER
 
 
 def write_run(table: pa.Table, directory: str) -> Run:
@@ -107,8 +116,11 @@ class Bucket:
             found = found.joined(run.keys)
         return Keys.of(self.find(found.distinct())).distinct()
 
-    def add(self, table: pa.Table, directory: str) -> list[Run]:
-        """The runs of this bucket after one more, which is merged with those that are not much bigger."""
+    def add(self, table: pa.Table, directory: str, alive: Alive) -> list[Run]:
+        """The runs of this bucket after one more, which is merged with those that are not much bigger.
+
+        When all of them are merged, rows that are not `alive` are left out.
+        """
         if not len(table):
             return self.runs
         total, first = len(table), len(self.runs)
@@ -116,6 +128,8 @@ class Bucket:
             first -= 1
             total += self.runs[first].rows
         merged = _merged([*(run.table for run in self.runs[first:]), table], oldest=first == 0)
+        if first == 0:
+            merged = merged.filter(alive(merged))
         return [*self.runs[:first], *([write_run(merged, directory)] if len(merged) else [])]
 
 

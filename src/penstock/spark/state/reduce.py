@@ -1,0 +1,72 @@
+"""One value per group of a column: groups are ranges of rows that follow one another."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.spark.state.keys import Flags, Numbers, ranges
+
+SUM, MIN, MAX, FIRST, LAST = "sum", "min", "max", "first", "last"
+
+
+def reduced(operation: str, values: pa.Array, starts: Numbers, ends: Numbers) -> pa.Array:
+    """Nulls count for nothing, but for the first and the last row's value."""
+    if operation == FIRST:
+        return values.take(pa.array(starts))
+    if operation == LAST:
+        return values.take(pa.array(ends - 1))
+    rows = ranges(starts, ends - starts)
+    groups = np.repeat(np.arange(len(starts)), ends - starts)
+    present = _flags(pc.is_valid(values))[rows]
+    rows, groups = rows[present], groups[present]
+    if operation == SUM and pa.types.is_integer(values.type):
+        return _whole_sums(values, rows, groups, len(starts))
+    chosen = values.take(pa.array(rows))
+    counted = pa.table({"group": groups, "value": chosen}).group_by("group", use_threads=False)
+    found = counted.aggregate([("value", operation)])
+    return _spread(found.column(f"value_{operation}").combine_chunks(), found.column("group").to_numpy(), len(starts))
+
+
+def last_present(values: pa.Array, starts: Numbers, ends: Numbers) -> pa.Array:
+    """Of each group the last value that is not null."""
+    rows = ranges(starts, ends - starts)
+    groups = np.repeat(np.arange(len(starts)), ends - starts)
+    present = _flags(pc.is_valid(values))[rows]
+    last = np.full(len(starts), -1)
+    last[groups[present]] = rows[present]  # rows come in order: the last one written stays
+    return values.take(pa.array(last, mask=last < 0))
+
+
+def lists(values: pa.Array, starts: Numbers, ends: Numbers) -> pa.ListArray:
+    """The values of each group as a list."""
+    offsets = np.concatenate(([0], np.cumsum(ends - starts))).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), values.take(pa.array(ranges(starts, ends - starts))))
+
+
+def overflows(values: pa.Array, sums: pa.Array, starts: Numbers, ends: Numbers) -> Flags:
+    """Groups whose whole-number sum does not fit 64 bits: the sum of doubles says so from far away."""
+    if not pa.types.is_integer(values.type):
+        return np.zeros(len(starts), bool)
+    rough = reduced(SUM, values.cast(pa.float64(), safe=False), starts, ends).fill_null(0.0).to_numpy()
+    exact = sums.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy()
+    return np.abs(rough - exact) > 2.0**62
+
+
+def _whole_sums(values: pa.Array, rows: Numbers, groups: Numbers, count: int) -> pa.Array:
+    sums, seen = np.zeros(count, np.int64), np.zeros(count, bool)
+    with np.errstate(over="ignore"):
+        np.add.at(sums, groups, values.fill_null(0).to_numpy()[rows])
+    seen[groups] = True
+    return pa.array(sums, mask=~seen)
+
+
+def _spread(values: pa.Array, groups: Numbers, count: int) -> pa.Array:
+    places = np.full(count, -1)
+    places[groups] = np.arange(len(groups))
+    return values.take(pa.array(places, mask=places < 0))
+
+
+def _flags(array: pa.Array) -> Flags:
+    return array.to_numpy(zero_copy_only=False)

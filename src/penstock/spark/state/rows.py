@@ -1,0 +1,79 @@
+"""Columns that steps with state add to rows, and what becomes of rows that do not go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.patterns.node import DEAD as DEAD_POLICY
+from penstock.spark import frame
+from penstock.spark.state.keys import Numbers
+
+WEIGHT = "weight"
+"""The column of state that says how many messages a row stands for."""
+
+KEY, COMPLETES, SEQUENCE = "key", "completes", "sequence"
+COMPLETED_BY, GROUP_SIZE = "completed_by", "group_size"
+CLOSED_GROUP, LATE_MESSAGE, DUPLICATE_SEQUENCE = "ClosedGroup", "LateMessage", "DuplicateSequence"
+_ERROR = pa.struct([(name, pa.string()) for name in ("route", "step", "error", "reason")])
+
+
+@dataclass(frozen=True)
+class Fates:
+    """Where the messages of a step are: here, or filtered by it, or dead because of it."""
+
+    route: str
+    step: str
+    here: int
+    filtered_place: int
+
+    def filtered(self, rows: pa.Table) -> pa.Table:
+        return replaced(rows, {frame.AT: self._places(rows, self.filtered_place)})
+
+    def dead(self, rows: pa.Table, error: str, reasons: pa.Array) -> pa.Table:
+        count = len(rows)
+        parts = [pa.repeat(pa.scalar(text), count) for text in (self.route, self.step, error)]
+        errors = pa.StructArray.from_arrays([*parts, reasons.cast(pa.string())], fields=list(_ERROR))
+        return replaced(rows, {frame.AT: self._places(rows, frame.DEAD), frame.ERROR: errors})
+
+    def declared(self, rows: pa.Table, policy: str, error: str, reasons: pa.Array) -> pa.Table:
+        return self.dead(rows, error, reasons) if policy == DEAD_POLICY else self.filtered(rows)
+
+    def closed(self, rows: pa.Table, policy: str) -> pa.Table:
+        reasons = pa.array([closed_reason(key) for key in rows.column(KEY).to_pylist()], pa.string())
+        return self.declared(rows, policy, CLOSED_GROUP, reasons)
+
+    def _places(self, rows: pa.Table, place: int) -> npt.NDArray[np.int32]:
+        return np.full(len(rows), place, np.int32)
+
+
+def closed_reason(key: str) -> str:
+    return f"the group of {key} was completed before"
+
+
+def replaced(table: pa.Table, columns: Mapping[str, object]) -> pa.Table:
+    """The table with other values in these columns."""
+    for name, values in columns.items():
+        array = pa.array(values) if isinstance(values, np.ndarray) else values
+        position = table.schema.get_field_index(name)
+        if position < 0:
+            table = table.append_column(name, array)
+        else:
+            table = table.set_column(position, name, array)
+    return table
+
+
+def order_at(phase: int, rows: pa.Table, positions: Numbers, at: Numbers | None) -> pa.Array:
+    """The order of messages that a step makes: that of the rows that made them do it, or their time when time did."""
+    orders = rows.column(frame.ORDER).combine_chunks().take(pa.array(positions))
+    if phase == frame.ARRIVAL:
+        return orders
+    values = dict(zip(orders.type.names, orders.flatten(), strict=True))
+    values["phase"] = pa.array(np.full(len(positions), phase, np.int32))
+    if at is not None:
+        values |= {"offset": pa.array(at), "topic": rows.column(KEY).combine_chunks().take(pa.array(positions))}
+    return pa.StructArray.from_arrays(list(values.values()), fields=list(orders.type))
