@@ -10,12 +10,26 @@ if TYPE_CHECKING:
     from penstock.endpoints.lookup import lookup_table
     from penstock.endpoints.memory import Memory
     from penstock.endpoints.simple import Console, Frame, Rate, Void
-    from penstock.expr.columns import body, call, default, function, header, item, lookup, when
+    from penstock.expr.columns import body, call, default, function, header, item, lookup, meta, when
     from penstock.expr.jsonpath import jsonpath
     from penstock.expr.xpath import xpath, xpath_number, xpath_string, xpath_strings
     from penstock.formats import Csv, Json, Text, Xml
     from penstock.message import Message
     from penstock.patterns.join import join
+    from penstock.patterns.strategy import (
+        collect,
+        combine,
+        count_of,
+        first_of,
+        fold,
+        last_of,
+        latest,
+        max_of,
+        mean_of,
+        min_of,
+        sum_of,
+        union,
+    )  # fmt: skip
     from penstock.route.app import App
     from penstock.route.route import Route
 
@@ -23,8 +37,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "App", "Console", "Csv", "Files", "Frame", "Json", "Memory", "Message", "Parquet", "Rate", "Route", "Table",
-    "Text", "Void", "Xml", "body", "call", "default", "function", "header", "item", "join", "jsonpath", "lookup",
-    "lookup_table", "when", "xpath", "xpath_number", "xpath_string", "xpath_strings",
+    "Text", "Void", "Xml", "body", "call", "collect", "combine", "count_of", "default", "first_of", "fold",
+    "function", "header", "item", "join", "jsonpath", "last_of", "latest", "lookup", "lookup_table", "max_of",
+    "mean_of", "meta", "min_of", "sum_of", "union", "when", "xpath", "xpath_number", "xpath_string",
+    "xpath_strings",
 ]  # fmt: skip
 
 # Loaded when first used: a worker that decodes messages needs none of what routes are written with.
@@ -33,12 +49,26 @@ _HOMES = {
     "endpoints.lookup": ("lookup_table",),
     "endpoints.memory": ("Memory",),
     "endpoints.simple": ("Console", "Frame", "Rate", "Void"),
-    "expr.columns": ("body", "call", "default", "function", "header", "item", "lookup", "when"),
+    "expr.columns": ("body", "call", "default", "function", "header", "item", "lookup", "meta", "when"),
     "expr.jsonpath": ("jsonpath",),
     "expr.xpath": ("xpath", "xpath_number", "xpath_string", "xpath_strings"),
     "formats": ("Csv", "Json", "Text", "Xml"),
     "message": ("Message",),
     "patterns.join": ("join",),
+    "patterns.strategy": (
+        "collect",
+        "combine",
+        "count_of",
+        "first_of",
+        "fold",
+        "last_of",
+        "latest",
+        "max_of",
+        "mean_of",
+        "min_of",
+        "sum_of",
+        "union",
+    ),
     "route.app": ("App",),
     "route.route": ("Route",),
 }

@@ -70,7 +70,7 @@ class _Draft:
                     Inflow(channel, here if node.ends or not node.rewrites else after)
                 )
             here = after
-        self.routes.append(PlannedRoute(route.name, scope, inflows, tuple(stages), route.origin))
+        self.routes.append(PlannedRoute(route.name, scope, inflows, tuple(stages), route.origin, route.redelivery))
 
     def _joined(self, inflows: tuple[Inflow, ...]) -> Scope:
         scopes = list(dict.fromkeys(inflow.scope for inflow in inflows))

@@ -10,6 +10,7 @@ from penstock.errors import Origin
 from penstock.expr.nodes import Expr
 from penstock.formats import Format
 from penstock.patterns.node import Node
+from penstock.patterns.redelivery import Redelivery
 from penstock.schema import Struct
 
 
@@ -72,6 +73,7 @@ class PlannedRoute:
     inflows: tuple[Inflow, ...]
     stages: tuple[Stage, ...]
     origin: Origin | None
+    redelivery: Redelivery | None = None
 
     @property
     def merges(self) -> bool:

@@ -111,9 +111,15 @@ def _apply(stage: Stage, message: Message) -> list[Effect]:
 def value_of(stage: Stage, expression: Expr, message: Message, strict: bool = False) -> Any:
     bound = bind(expression, stage.scope.schema)
     try:
-        return evaluate(bound, Scope(message.fields or {}, message.headers, strict=strict))
+        return evaluate(bound, Scope(message.fields or {}, message.headers, strict=strict, meta=_meta(message)))
     except Exception as error:
         raise Failure(FUNCTION_FAILED, f"{type(error).__name__}: {error}") from None
+
+
+def _meta(message: Message) -> dict[str, Any]:
+    part = message.lineage
+    about = {"parent": part.parent, "index": part.index, "count": part.count} if part else {}
+    return {"id": message.id, **about}
 
 
 def missing_reason(predicate: Expr) -> str:
