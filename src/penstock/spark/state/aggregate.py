@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
 from penstock.formats.arrow import arrow_type
-from penstock.patterns.aggregate import FLUSH, REOPEN, Aggregate
+from penstock.patterns.aggregate import COMPLETED_BY as COMPLETED_HEADER
+from penstock.patterns.aggregate import CORRELATION, REOPEN, Aggregate
+from penstock.patterns.aggregate import GROUP_SIZE as SIZE_HEADER
+from penstock.patterns.key import NO_PARENT, NO_VALUE
 from penstock.patterns.strategy import Collect, Custom, Fold, Latest, Union
 from penstock.plan.plan import Scope, Stage
 from penstock.schema import DOUBLE, Type
@@ -26,7 +31,6 @@ from penstock.spark.state.remember import fates_of, field_of, key_text, remember
 from penstock.spark.state.rows import COMPLETED_BY, COMPLETES, GROUP_SIZE, KEY
 from penstock.spark.state.table import Snapshot
 
-CORRELATION_HEADER, COMPLETED_HEADER, SIZE_HEADER = "correlation", "completed-by", "group-size"
 _CARRIED = (
     frame.ID, frame.HEADERS, frame.ATTACHMENTS, frame.TOPIC, frame.PARTITION, frame.OFFSET, frame.TIME,
     frame.PARENT, frame.INDEX, frame.COUNT, frame.SCOPE, frame.ORDER,
@@ -42,7 +46,7 @@ def aggregate(data: DataFrame, stage: Stage, places: Places, snapshot: Snapshot,
     node = stage.node
     assert isinstance(node, Aggregate)
     key = key_text(stage, node.by) if node.by else F.col(frame.PARENT)
-    reason = "a part of the correlation key is missing" if node.by else "the message is not a part of another one"
+    reason = NO_VALUE if node.by else NO_PARENT
     keyed = with_key(data, stage, places, key, F.lit("") if node.new_group else F.col(KEY), node.invalid, reason)
     inputs: list[str] = []
     if node.when is not None:
@@ -58,7 +62,7 @@ def aggregate(data: DataFrame, stage: Stage, places: Places, snapshot: Snapshot,
     carried = field_of(keyed, [*_CARRIED, *([frame.BODY] if needs_body else [])])
     algorithm = Aggregating(
         node.size, node.timeout, node.interval, node.when is not None, node.batch_end, node.new_group,
-        node.on_timeout, node.on_stop or FLUSH, node.closed, node.closed_for,
+        node.on_timeout, node.on_stop or snapshot.on_stop, node.closed, node.closed_for,
         _assembly(keyed, node, stage, places), fates_of(stage, places), carried,
     )  # fmt: skip
     added = [*_ADDED, scope_field(stage.after)]
@@ -73,11 +77,11 @@ def _named(data: DataFrame, stage: Stage, places: Places, by_key: bool) -> DataF
     others = (F.col(GROUP_SIZE) - 1).cast("string")
     identity = F.concat(F.col(frame.ID), F.lit("+"), others) if by_key else F.col(frame.PARENT)
     added = F.create_map(
-        F.lit(CORRELATION_HEADER), F.col(KEY),
+        F.lit(CORRELATION), F.col(KEY),
         F.lit(COMPLETED_HEADER), F.col(COMPLETED_BY),
         F.lit(SIZE_HEADER), F.col(GROUP_SIZE).cast("string"),
     )  # fmt: skip
-    names = [CORRELATION_HEADER, COMPLETED_HEADER, SIZE_HEADER]
+    names = [CORRELATION, COMPLETED_HEADER, SIZE_HEADER]
     before = F.coalesce(F.col(frame.HEADERS), F.create_map().cast("map<string, string>"))
     kept = F.map_filter(before, lambda name, _: ~name.isin(*names))
     nothing: dict[str, Column] = {
@@ -104,8 +108,6 @@ def _assembly(data: DataFrame, node: Aggregate, stage: Stage, places: Places) ->
             return Uniting(value, after, True)
         case Custom():
             returns = arrow_schema(spark.StructType([scope_field(_whole(stage.after))])).field(0).type
-            import pyarrow as pa
-
             return Calling(value, after, strategy.function, pa.schema(list(returns)), fates_of(stage, places))
     assert isinstance(strategy, Fold)
     partials, results = _folds(data, strategy, set(stage.after.wanted.names), dict(stage.after.wanted.fields))
@@ -115,8 +117,6 @@ def _assembly(data: DataFrame, node: Aggregate, stage: Stage, places: Places) ->
 def _folds(
     data: DataFrame, strategy: Fold, wanted: set[str], kinds: dict[str, Type]
 ) -> tuple[tuple[Partial, ...], tuple[Result, ...]]:
-    import pyarrow as pa
-
     partials: list[Partial] = []
     results: list[Result] = []
     operations = {"sum": SUM, "min": MIN, "max": MAX, "first": FIRST, "last": LAST}
@@ -141,6 +141,4 @@ def _folds(
 
 
 def _whole(scope: Scope) -> Scope:
-    from dataclasses import replace
-
     return replace(scope, wanted=scope.schema)

@@ -8,7 +8,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.patterns.aggregate import DISCARD, FLUSH, HOLD, PARTS, REOPEN
+from penstock.patterns.aggregate import (
+    BY_BATCH,
+    BY_INTERVAL,
+    BY_NEW_GROUP,
+    BY_PREDICATE,
+    BY_SIZE,
+    BY_STOP,
+    BY_TIMEOUT,
+    PARTS,
+    REOPEN,
+)
+from penstock.patterns.key import DISCARD, FLUSH, HOLD
 from penstock.spark import frame
 from penstock.spark.state.assembly import Assembly
 from penstock.spark.state.keys import HIGH, LOW, Flags, Keys, Numbers, ranges
@@ -23,15 +34,14 @@ from penstock.spark.state.rows import (
     order_at,
     replaced,
 )
-from penstock.spark.state.segments import OPEN, Segments, segments
+from penstock.spark.state.segments import NEW_GROUP, OPEN, PREDICATE, SIZE, Segments, segments
 from penstock.spark.state.store import DEADLINE, GONE, LEADING, NEVER
 from penstock.spark.state.task import Moment, Outcome, filled
 
 CLOSED, OPENED, TOUCHED = "closed", "opened", "touched"
 _MARKS = pa.schema([(KEY, pa.string()), (WEIGHT, pa.int64()), (CLOSED, pa.bool_()),
                     (OPENED, pa.int64()), (TOUCHED, pa.int64())])  # fmt: skip
-_REASONS = {1: "size", 2: "predicate", 3: "new-group"}
-_TIMEOUT, _INTERVAL, _BATCH, _STOP = "timeout", "interval", "batch", "stop"
+_REASONS = {SIZE: BY_SIZE, PREDICATE: BY_PREDICATE, NEW_GROUP: BY_NEW_GROUP}
 SECOND = 1_000_000
 
 
@@ -98,7 +108,7 @@ class _Work:
         by_interval = deadlines == _after(opened, self.rule.interval)
         touched = reduced(MAX, ended.column(TOUCHED).combine_chunks(), starts, ends).to_numpy()
         by_interval &= deadlines != _after(touched, self.rule.timeout)
-        reasons = np.where(by_interval, _INTERVAL, _TIMEOUT)
+        reasons = np.where(by_interval, BY_INTERVAL, BY_TIMEOUT)
         self._emit(ended, Segments(starts, ends, np.ones(len(starts), np.int8)), reasons, frame.DUE, deadlines)
 
     def arrive(self, rows: pa.Table) -> None:
@@ -129,9 +139,9 @@ class _Work:
         self._emit(rows, complete, reasons[~is_open], phase)
         left = Segments(found.starts[is_open], found.ends[is_open], found.reasons[is_open])
         if rule.batch_end:
-            self._emit(rows, left, np.full(len(left.starts), _BATCH), frame.END)
+            self._emit(rows, left, np.full(len(left.starts), BY_BATCH), frame.END)
         elif self.moment.stops and rule.on_stop == FLUSH:
-            self._emit(rows, left, np.full(len(left.starts), _STOP), frame.END)
+            self._emit(rows, left, np.full(len(left.starts), BY_STOP), frame.END)
         elif self.moment.stops and rule.on_stop == DISCARD:
             self.out.append(rule.fates.filtered(rows.take(pa.array(_rows_in(left)))))
         else:

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.patterns.strategy import AGGREGATE_FAILED, FOLD_FAILED
 from penstock.spark import frame
 from penstock.spark.state.keys import Numbers, ranges
 from penstock.spark.state.reduce import FIRST, LAST, SUM, last_present, lists, overflows, reduced
 from penstock.spark.state.rows import GROUP_SIZE, WEIGHT, Fates, replaced
 
-FOLD_FAILED, AGGREGATE_FAILED = "FoldFailed", "AggregateFailed"
 
 
 @dataclass(frozen=True)

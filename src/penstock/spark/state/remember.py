@@ -10,19 +10,19 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
 from penstock.expr.nodes import Expr
+from penstock.patterns.key import INVALID_KEY
 from penstock.patterns.node import DEAD as DEAD_POLICY
 from penstock.plan.plan import Scope, Stage
+from penstock.schema import STRING
 from penstock.spark.context import context_of
 from penstock.spark.expressions import lower
-from penstock.spark.frame import AT, BODY, DEAD, ERROR, ID, ORDER, Places, error, here, scope_column
+from penstock.spark.frame import AT, DEAD, ERROR, ID, ORDER, Places, error, here, scope_column
 from penstock.spark.state.crossing import arrow_schema, incoming, outgoing
 from penstock.spark.state.keys import HIGH, LOW
 from penstock.spark.state.rows import KEY, Fates
 from penstock.spark.state.table import Snapshot
 from penstock.spark.state.task import Algorithm, StateTask
 
-INVALID_KEY = "InvalidKey"
-_BUCKET = "_bucket"
 _INPUTS = (HIGH, LOW, KEY)
 
 
@@ -33,17 +33,23 @@ def fates_of(stage: Stage, places: Places) -> Fates:
 def key_text(stage: Stage, parts: Sequence[Expr]) -> Column:
     """The key as text; null when a part of it is."""
     context = context_of(stage)
-    texts = [lower(part, context).cast("string") for part in parts]
-    if len(texts) == 1:
-        return texts[0]
-    complete = texts[0].isNotNull()
-    for text in texts[1:]:
-        complete = complete & text.isNotNull()
-    return F.when(complete, F.to_json(F.array(*texts)))
+    values = [lower(part, context) for part in parts]
+    if len(values) == 1:
+        return values[0].cast("string")
+    complete = values[0].isNotNull()
+    for value in values[1:]:
+        complete = complete & value.isNotNull()
+    texts = [
+        F.regexp_extract(F.to_json(F.array(value)), r"(?s)^\[(.*)\]$", 1)
+        if context.kind(part) == STRING
+        else value.cast("string")
+        for part, value in zip(parts, values, strict=True)
+    ]
+    return F.when(complete, F.concat(F.lit("["), F.concat_ws(",", *texts), F.lit("]")))
 
 
 def with_key(
-    data: DataFrame, stage: Stage, places: Places, key: Column, identity: Column, invalid: str, reason: str
+    data: DataFrame, stage: Stage, places: Places, key: Column, identity: Column, invalid: str, reason: Column | str
 ) -> DataFrame:
     """Key columns for the messages that are here; those without a key meet their declared fate."""
     present = here(stage, places)
@@ -99,7 +105,3 @@ def field_of(data: DataFrame, names: Sequence[str]) -> pa.Schema:
     """The Arrow fields of some columns."""
     schema = spark.StructType([field for field in data.schema if field.name in names])
     return arrow_schema(schema)
-
-
-def without_body(names: Sequence[str]) -> list[str]:
-    return [name for name in names if name != BODY]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.patterns.aggregate import CLOSED_GROUP, closed_reason
 from penstock.patterns.node import DEAD as DEAD_POLICY
 from penstock.spark import frame
 from penstock.spark.state.keys import Numbers
@@ -18,7 +19,6 @@ WEIGHT = "weight"
 
 KEY, COMPLETES, SEQUENCE = "key", "completes", "sequence"
 COMPLETED_BY, GROUP_SIZE = "completed_by", "group_size"
-CLOSED_GROUP, LATE_MESSAGE, DUPLICATE_SEQUENCE = "ClosedGroup", "LateMessage", "DuplicateSequence"
 _ERROR = pa.struct([(name, pa.string()) for name in ("route", "step", "error", "reason")])
 
 
@@ -49,10 +49,6 @@ class Fates:
 
     def _places(self, rows: pa.Table, place: int) -> npt.NDArray[np.int32]:
         return np.full(len(rows), place, np.int32)
-
-
-def closed_reason(key: str) -> str:
-    return f"the group of {key} was completed before"
 
 
 def replaced(table: pa.Table, columns: Mapping[str, object]) -> pa.Table:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.patterns.key import FLUSH
 from penstock.spark.state.store import Run
 from penstock.spark.state.task import Moment
 
@@ -21,11 +22,12 @@ KEPT_BATCHES = 3
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What all steps hold before a batch, and the moment of the batch."""
+    """What all steps hold before a batch, the moment of the batch, and what a stop means to steps that do not say."""
 
     directory: str
     buckets: int
     moment: Moment
+    on_stop: str = FLUSH
     steps: Mapping[str, Mapping[int, list[Run]]] = field(default_factory=dict)
 
     def runs(self, title: str) -> Mapping[int, list[Run]]:
@@ -53,7 +55,7 @@ class StateTable:
                     for number, runs in buckets.items()}
             for title, buckets in (newest["steps"] if newest else {}).items()
         }  # fmt: skip
-        return Snapshot(self._runs, self.buckets, Moment(self._clock(batch), batch, stops), steps)
+        return Snapshot(self._runs, self.buckets, Moment(self._clock(batch), batch, stops), steps=steps)
 
     def publish(self, batch: int, notes: Iterable[Mapping[str, Any]]) -> None:
         """The manifest after a batch: that of the batch before it, changed by what the tasks reported."""
