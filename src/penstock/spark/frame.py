@@ -19,6 +19,8 @@ ERROR_TYPE = "struct<route: string, step: string, error: string, reason: string>
 BAD_TYPE = "struct<error: string, reason: string>"
 DEAD = -1
 _FIRST_FILTER = -2
+NOTE = -1_000_000
+"""The place of rows that are no messages: what a step wants to have noted in the intent, as JSON in the body."""
 
 
 @dataclass(frozen=True)
