@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from penstock.endpoints.simple import Void
 from penstock.plan.plan import Plan
-from penstock.spark.frame import AT, BODY, COPIES, DEAD, Places
+from penstock.spark.frame import AT, BODY, COPIES, DEAD, NOTE, Places
 from penstock.spark.write.encode import encoded
+from penstock.spark.write.intent import Counts, Intent, StagedFile
 from penstock.spark.write.outlets import Target
-from penstock.spark.write.publish import Kept, Staged, discard, publish
+from penstock.spark.write.publish import Kept, publish
+from penstock.spark.write.staging import Staging
 from penstock.spark.write.task import MANIFEST, TaskWriter
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Where the messages of one pass ended."""
-
-    delivered: Mapping[str, int]
-    filtered: Mapping[str, int]
-    dead: int
-    copied: int
 
 
 def count_columns(plan: Plan, places: Places) -> list[Column]:
@@ -39,22 +30,52 @@ def count_columns(plan: Plan, places: Places) -> list[Column]:
 
 
 def execute(
-    data: DataFrame, plan: Plan, targets: Mapping[int, Target], key: str, run: str, scratch: str, first: bool
+    data: DataFrame,
+    plan: Plan,
+    targets: Mapping[int, Target],
+    staging: Staging,
+    first: bool = False,
+    record: Callable[[Intent], None] | None = None,
 ) -> tuple[Counts, Kept]:
-    """Write the lowered messages and publish them under the key."""
+    """Compute the lowered messages, write down what will be published (`record`), and publish it."""
+    intent = compute(data, plan, targets, staging)
+    if record is not None:
+        staging.seal(list(targets.values()), list(intent.files))
+        record(intent)
+    try:
+        return intent.counts, publish(intent, targets, staging, first)
+    except BaseException:
+        if record is None:  # nobody will publish it again
+            _forget(targets, staging)
+        raise
+
+
+def compute(data: DataFrame, plan: Plan, targets: Mapping[int, Target], staging: Staging) -> Intent:
+    """One job: staged files, notes and counts. No sink changes."""
     places, observation = Places.of(plan), Observation()
     rows, columns = encoded(data, plan, targets), count_columns(plan, places)
-    if not targets:
-        return _counts(rows.agg(*columns).collect()[0].asDict(), places), Kept()
+    if not targets and not any(stage.node.stateful for stage in plan.stages()):
+        return Intent(staging.key, _counts(rows.agg(*columns).collect()[0].asDict(), places))
     observed = rows.observe(observation, *columns).drop(COPIES)
+    _forget(targets, staging)
     try:
-        written = observed.filter(F.col(AT).isin(*targets)).mapInArrow(TaskWriter(targets, run, scratch), MANIFEST)
-        manifest = [Staged(*row) for row in written.collect()]
+        chosen = observed.filter(F.col(AT).isin(*targets, NOTE))
+        manifest = chosen.mapInArrow(TaskWriter(targets, staging), MANIFEST).collect()
     except BaseException:
-        discard(targets, run, scratch)
+        _forget(targets, staging)
         raise
-    kept = publish(manifest, targets, key, run, scratch, first)
-    return _counts(observation.get, places), kept
+    files = tuple(
+        StagedFile(target.channel, row.path, staging.final(target, row.partition), row.rows, row.partition)
+        for row in manifest
+        if (target := targets.get(row.place)) is not None
+    )
+    notes = tuple(row.path for row in manifest if row.place == NOTE)
+    return Intent(staging.key, _counts(observation.get, places), files, notes)
+
+
+def _forget(targets: Mapping[int, Target], staging: Staging) -> None:
+    for target in targets.values():
+        staging.clear(target)
 
 
 def _counts(observed: Mapping[str, int], places: Places) -> Counts:

@@ -18,14 +18,16 @@ from penstock.message import DeadLetter, Message
 from penstock.plan.plan import Plan
 from penstock.route.app import App
 from penstock.spark.check import check
-from penstock.spark.execute import Counts, execute
+from penstock.spark.execute import execute
 from penstock.spark.failure import stopped
 from penstock.spark.lower import lower
 from penstock.spark.read.arrive import Reading, arriving
 from penstock.spark.session import session
 from penstock.spark.write.console import show
+from penstock.spark.write.intent import Counts
 from penstock.spark.write.outlets import targets
 from penstock.spark.write.publish import Kept
+from penstock.spark.write.staging import Staging
 from penstock.summary import Summary
 
 
@@ -62,7 +64,8 @@ def run_batch(
             entry.route: arriving(entry, reading).observe(received[entry.route], F.count(F.lit(1)).alias("received"))
             for entry in plan.entries
         }
-        counts, kept = execute(lower(plan, sources), plan, outlets, f"{app.name}-{run}", run, scratch, first=True)
+        staging = Staging(f"{app.name}-{run}", scratch)
+        counts, kept = execute(lower(plan, sources), plan, outlets, staging, first=True)
         total = sum(observation.get["received"] for observation in received.values())
     except (PythonException, SparkRuntimeException, Py4JJavaError) as error:
         raise stopped("run", error, fix="nothing was written: mend the cause and run it again") from error
@@ -78,4 +81,6 @@ def run_batch(
 
 
 def summarized(plan: Plan, counts: Counts, received: int, seconds: float) -> Summary:
-    return Summary(plan.name, 1, received, counts.copied, counts.delivered, counts.filtered, counts.dead, 0, seconds)
+    return Summary(
+        plan.name, 1, received, counts.copied, counts.delivered, counts.filtered, counts.dead, counts.held, seconds
+    )

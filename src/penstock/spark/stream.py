@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -18,15 +19,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.plan.plan import Plan
 from penstock.route.app import App
 from penstock.spark.check import check
-from penstock.spark.execute import Counts, execute
+from penstock.spark.execute import execute
 from penstock.spark.failure import stopped
 from penstock.spark.lower import lower
 from penstock.spark.read.arrive import Reading, arriving
 from penstock.spark.run import RunResult, summarized
 from penstock.spark.session import session
 from penstock.spark.write.console import show
+from penstock.spark.write.intent import Counts, Journal
 from penstock.spark.write.outlets import Target, targets
-from penstock.spark.write.publish import Kept
+from penstock.spark.write.publish import Kept, publish
+from penstock.spark.write.staging import Staging
 from penstock.summary import Summary
 
 POLL_SECONDS = 0.2
@@ -56,7 +59,7 @@ def run_stream(
     try:
         place = os.path.abspath(checkpoint) if checkpoint else os.path.join(scratch, "checkpoint")
         reading = Reading(spark, True, os.path.join(place, "penstock-sources"), rows_per_batch)
-        batches = _Batches(plan, outlets, scratch, on_batch)
+        batches = _Batches(plan, outlets, scratch, Journal(place), on_batch)
         query = _start(app, _lowered(plan, reading), batches, place, once, trigger)
         batches.query = query
         _wait(query, stop)
@@ -98,9 +101,14 @@ class _Batches:
     """What happens to each micro-batch, and the sum of what happened."""
 
     def __init__(
-        self, plan: Plan, outlets: Mapping[int, Target], scratch: str, on_batch: Callable[[Summary], None] | None
+        self,
+        plan: Plan,
+        outlets: Mapping[int, Target],
+        scratch: str,
+        journal: Journal,
+        on_batch: Callable[[Summary], None] | None,
     ) -> None:
-        self.plan, self.targets, self.scratch, self.on_batch = plan, outlets, scratch, on_batch
+        self.plan, self.targets, self.scratch, self.journal, self.on_batch = plan, outlets, scratch, journal, on_batch
         self.result = RunResult(Summary(plan.name), {outlet.channel: [] for outlet in plan.outlets})
         self.query: StreamingQuery | None = None
         self.waiting: dict[int, tuple[Counts, Kept, float]] = {}
@@ -109,8 +117,15 @@ class _Batches:
         started = time.monotonic()
         # The same checkpoint is the same query; another stream of this app must not replace its batches.
         query = str(data.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))[:8]
-        key = f"{self.plan.name}-{query}-{number:09d}"
-        counts, kept = execute(data, self.plan, self.targets, key, key, self.scratch, first=False)
+        staging = Staging(f"{self.plan.name}-{query}-{number:09d}", self.scratch)
+        known = self.journal.find(number, query)
+        if known is not None:
+            kept = publish(known, self.targets, replace(staging, key=known.key))
+            self._add(summarized(self.plan, known.counts, known.counts.received, time.monotonic() - started), kept)
+            return
+        counts, kept = execute(
+            data, self.plan, self.targets, staging, record=lambda intent: self.journal.write(number, intent)
+        )
         show(kept, self.targets)
         self.waiting[number] = (counts, kept, time.monotonic() - started)
         self.settle()
@@ -120,10 +135,12 @@ class _Batches:
         for progress in self.query.recentProgress if self.query is not None else ():
             if progress.batchId in self.waiting and progress.observedMetrics:
                 counts, kept, seconds = self.waiting.pop(progress.batchId)
-                summary = summarized(self.plan, counts, _received(progress), seconds)
-                self.result.add(summary, kept)
-                if self.on_batch:
-                    self.on_batch(self.result.summary)
+                self._add(summarized(self.plan, counts, _received(progress), seconds), kept)
+
+    def _add(self, summary: Summary, kept: Kept) -> None:
+        self.result.add(summary, kept)
+        if self.on_batch:
+            self.on_batch(self.result.summary)
 
 
 def _received(progress: Any) -> int:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from penstock.plan.demand import converts
 from penstock.plan.plan import Plan, Scope
 from penstock.spark import frame
-from penstock.spark.frame import AT, BODY, COPIES, DEAD, SCOPE, Places, scope_column
+from penstock.spark.frame import AT, BODY, COPIES, DEAD, NOTE, SCOPE, Places, scope_column
 from penstock.spark.write.outlets import Target
 
 META, WRITTEN = "meta", "written"
@@ -43,7 +43,7 @@ def _body(plan: Plan) -> tuple[Column, Column]:
                 written.setdefault(scope.number, (scope, []))[1].append(places.sinks[outlet.channel])
     body, made = F.col(BODY), F.lit(False)
     for number, (scope, sinks) in sorted(written.items()):
-        applies = (F.col(SCOPE) == number) & (F.col(AT).isin(*sinks) if scope.raw else F.col(AT) != DEAD)
+        applies = (F.col(SCOPE) == number) & (F.col(AT).isin(*sinks) if scope.raw else ~F.col(AT).isin(DEAD, NOTE))
         text = F.to_json(F.col(scope_column(scope))).cast("binary")
         body, made = F.when(applies, text).otherwise(body), made | applies
     return body, made

@@ -125,8 +125,3 @@ def _arriving_format(outlet: Outlet, plan: Plan) -> Format:
     for inflow in outlet.inflows:
         schema = merge(schema, inflow.scope.schema)
     return Json(schema)
-
-
-def staging(target: Target, run: str, scratch: str) -> str:
-    """Where tasks leave files until they are published: on the file system of the final place."""
-    return os.path.join(target.directory, "_staging", run) if target.directory else os.path.join(scratch, run)

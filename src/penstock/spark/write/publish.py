@@ -1,30 +1,23 @@
-"""The driver's part: staged files become visible under the key of their run or batch, all or nothing per file.
+"""The driver's part: what a batch staged becomes visible in every sink, under the key of its run or batch.
 
-The same key again replaces what it published before, so a replayed batch changes no sink.
+Publishing the same intent again changes nothing, and goes on where a crash stopped it.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from penstock.errors import BadEndpoint
 from penstock.message import DeadLetter, Lineage, Message, Position
-from penstock.spark.write.outlets import KEEP, Target, staging
-
-
-@dataclass(frozen=True)
-class Staged:
-    """One line of the manifest."""
-
-    place: int
-    path: str
-    rows: int
-    partition: int
+from penstock.spark.write.durable import sync
+from penstock.spark.write.intent import Intent, StagedFile
+from penstock.spark.write.outlets import KEEP, Target
+from penstock.spark.write.staging import Staging
 
 
 @dataclass
@@ -35,67 +28,54 @@ class Kept:
     dead: list[DeadLetter] = field(default_factory=list)
 
 
-def publish(
-    staged: Iterable[Staged], targets: Mapping[int, Target], key: str, run: str, scratch: str, first: bool
-) -> Kept:
-    """Move staged files to their final names and read back what the driver keeps.
+def publish(intent: Intent, targets: Mapping[int, Target], staging: Staging, first: bool = False) -> Kept:
+    """Make what was staged visible, and read back what the driver keeps.
 
     `first` is the first batch of a run: the one that clears sinks whose mode is overwrite.
     """
-    listed = sorted(staged, key=lambda line: (line.place, line.partition))
     kept = Kept()
-    for place, target in targets.items():
-        mine = [line for line in listed if line.place == place]
+    files: dict[str, list[StagedFile]] = {target.channel: [] for target in targets.values()}
+    for file in sorted(intent.files, key=lambda file: file.partition):
+        if file.channel not in files:
+            raise BadEndpoint(f"batch {intent.key} was computed for channel {file.channel!r}, which has no sink now",
+                              fix="start the app as it was once more, then change it")  # fmt: skip
+        files[file.channel].append(file)
+    for target in targets.values():
+        mine = files[target.channel]
         if target.style == KEEP:
-            for line in mine:
-                _read_back(line.path, target, kept)
+            # They do not outlive the process: when a batch is published again, there is nothing to show.
+            for file in mine:
+                if os.path.exists(file.path):
+                    _read_back(file.path, target, kept)
         else:
-            _move(mine, target, key, clear=first and target.overwrite)
-            shutil.rmtree(staging(target, run, scratch), ignore_errors=True)
-            _remove_if_empty(os.path.join(str(target.directory), "_staging"))
-    shutil.rmtree(os.path.join(scratch, run), ignore_errors=True)
+            _move(mine, target, intent.key, clear=first and target.overwrite)
+    for target in targets.values():
+        staging.clear(target)
     return kept
 
 
-def discard(targets: Mapping[int, Target], run: str, scratch: str) -> None:
-    """Forget what a failed run staged."""
-    for target in targets.values():
-        shutil.rmtree(staging(target, run, scratch), ignore_errors=True)
-        if target.directory:
-            _remove_if_empty(os.path.join(target.directory, "_staging"))
-
-
-def _move(lines: list[Staged], target: Target, key: str, clear: bool) -> None:
+def _move(files: list[StagedFile], target: Target, key: str, clear: bool) -> None:
     directory = str(target.directory)
-    if not lines and not os.path.isdir(directory):
-        return
+    final = {str(file.final) for file in files}
     before = os.listdir(directory) if os.path.isdir(directory) else []
-    files = [name for name in before if os.path.isfile(os.path.join(directory, name))]
-    visible = [name for name in files if not name.startswith(("_", "."))]
-    stale = {name for name in visible if clear or name.startswith(f"{key}-")}
-    for line in lines:
-        name = f"{key}-{line.partition:05d}.{target.ending}"
-        os.replace(line.path, os.path.join(directory, name))
-        stale.discard(name)
-    for name in stale:
-        os.remove(os.path.join(directory, name))
-    if lines or stale:
-        _sync(directory)
+    there = [os.path.join(directory, name) for name in before if not name.startswith(("_", "."))]
+    stale = [path for path in there if (clear or os.path.basename(path).startswith(f"{key}-")) and path not in final]
+    for file in files:
+        _rename(file, key)
+    for path in stale:
+        if os.path.isfile(path):
+            os.remove(path)
+    for changed in {os.path.dirname(path) for path in (*final, *stale)}:
+        sync(changed)
 
 
-def _sync(directory: str) -> None:
-    handle = os.open(directory, os.O_RDONLY)
+def _rename(file: StagedFile, key: str) -> None:
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _remove_if_empty(directory: str) -> None:
-    try:
-        os.rmdir(directory)
-    except OSError:
-        return
+        os.replace(file.path, str(file.final))
+    except FileNotFoundError:
+        if not os.path.exists(str(file.final)):
+            raise BadEndpoint(f"batch {key} was computed, but neither {file.path} nor {file.final} is there",
+                              fix="restore one of them, or start with a new checkpoint") from None  # fmt: skip
 
 
 def _read_back(path: str, target: Target, kept: Kept) -> None:

@@ -19,8 +19,11 @@ from penstock.endpoints.files import ADDED
 from penstock.formats import Format, Malformed, Xml
 from penstock.formats.arrow import arrow_type
 from penstock.formats.xml import parse
+from penstock.spark.frame import NOTE
+from penstock.spark.write.durable import sync
 from penstock.spark.write.encode import META
-from penstock.spark.write.outlets import CSV, DOCUMENT, KEEP, PARQUET, Target, staging
+from penstock.spark.write.outlets import CSV, DOCUMENT, KEEP, PARQUET, Target
+from penstock.spark.write.staging import Staging
 
 MANIFEST = "place INT, path STRING, rows BIGINT, partition INT"
 _MANIFEST_ARROW = pa.schema(
@@ -37,8 +40,8 @@ class Writer(Protocol):
 class TaskWriter:
     """The function that Spark maps over the batches of a partition; pickled to the workers."""
 
-    def __init__(self, targets: Mapping[int, Target], run: str, scratch: str) -> None:
-        self.targets, self.run, self.scratch = dict(targets), run, scratch
+    def __init__(self, targets: Mapping[int, Target], staging: Staging) -> None:
+        self.targets, self.staging = dict(targets), staging
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -47,14 +50,17 @@ class TaskWriter:
         partition = context.partitionId() if context else 0
         open_writers: dict[int, tuple[Writer, str]] = {}
         rows: dict[int, int] = {}
+        notes: list[str] = []
         for batch in batches:
             at, bodies, written, meta = batch.columns
             for place in pc.unique(at).to_pylist():
-                target = self.targets[place]
-                if place not in open_writers:
-                    open_writers[place] = self._open(target, partition)
                 chosen = pc.equal(at, place)
                 mine = bodies.filter(chosen)
+                if place == NOTE:
+                    notes += (note.decode() for note in mine.to_pylist())
+                    continue
+                if place not in open_writers:
+                    open_writers[place] = self._open(self.targets[place], partition)
                 open_writers[place][0].write(mine, written.filter(chosen), meta.filter(chosen))
                 rows[place] = rows.get(place, 0) + len(mine)
         for writer, _ in open_writers.values():
@@ -63,10 +69,11 @@ class TaskWriter:
             {"place": place, "path": path, "rows": rows[place], "partition": partition}
             for place, (_, path) in open_writers.items()
         ]
+        listed += [{"place": NOTE, "path": note, "rows": 0, "partition": partition} for note in notes]
         yield pa.RecordBatch.from_pylist(listed, schema=_MANIFEST_ARROW)
 
     def _open(self, target: Target, partition: int) -> tuple[Writer, str]:
-        directory = staging(target, self.run, self.scratch)
+        directory = self.staging.directory(target)
         os.makedirs(directory, exist_ok=True)
         path = os.path.join(directory, f"{target.place}-{partition:05d}-{uuid.uuid4().hex}.{target.ending}")
         makers: dict[str, Any] = {PARQUET: ParquetWriter, KEEP: KeepWriter, CSV: CsvWriter, DOCUMENT: DocumentWriter}
@@ -237,3 +244,4 @@ class ParquetWriter:
     def close(self) -> None:
         assert self.writer is not None
         self.writer.close()
+        sync(self.path)

@@ -1,0 +1,32 @@
+"""Files that are there after a power failure: written, synchronised, and only then named."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+
+def sync(path: str) -> None:
+    """Make a file's content, or a directory's list of names, last."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_whole(path: str, content: bytes) -> None:
+    """The file has all of this content or does not exist, whenever the machine stops."""
+    directory, name = os.path.split(path)
+    temporary = os.path.join(directory, f".{name}.{os.getpid()}")
+    with open(temporary, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    sync(directory)
+
+
+def remove_if_empty(directory: str) -> None:
+    with suppress(OSError):
+        os.rmdir(directory)

@@ -1,0 +1,105 @@
+"""The intent of a batch: everything it will have done, written down before the first sink changes.
+
+A batch whose intent is there is never computed again, only published again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+
+import msgspec
+
+from penstock.errors import BadEndpoint
+from penstock.spark.write.durable import sync, write_whole
+
+KEPT_INTENTS = 10
+"""How many batches back a stream remembers its intents; Spark itself repeats only the last one."""
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Where the messages of one pass ended. `held` is how many more wait in state than before."""
+
+    delivered: Mapping[str, int]
+    filtered: Mapping[str, int]
+    dead: int
+    copied: int
+    held: int = 0
+
+    @property
+    def received(self) -> int:
+        """How many messages came in, if none was lost."""
+        known = sum(self.delivered.values()) + sum(self.filtered.values()) + self.dead + self.held
+        return known - self.copied
+
+
+class StagedFile(msgspec.Struct, frozen=True):
+    """A file that a task wrote for a channel, and the name it gets there (none if it is loaded or only read)."""
+
+    channel: str
+    path: str
+    final: str | None
+    rows: int
+    partition: int
+
+
+class Intent(msgspec.Struct, frozen=True):
+    """What publishing needs. `notes` are JSON texts of those who keep state; nobody here reads them."""
+
+    key: str
+    counts: Counts
+    files: tuple[StagedFile, ...] = ()
+    notes: tuple[str, ...] = ()
+    offsets: str = ""
+
+
+class Journal:
+    """The intents of a stream, one file per batch, in the directory of its checkpoint."""
+
+    def __init__(self, checkpoint: str) -> None:
+        self.directory = os.path.join(checkpoint, "penstock-batches")
+        self.offsets = os.path.join(checkpoint, "offsets")
+
+    def write(self, number: int, intent: Intent) -> None:
+        """From here on the batch counts as computed; those of long ago are forgotten."""
+        os.makedirs(self.directory, exist_ok=True)
+        sealed = msgspec.structs.replace(intent, offsets=self._seal(number))
+        write_whole(self._path(number), msgspec.json.encode(sealed))
+        for name in sorted(os.listdir(self.directory)):
+            stem = name.removesuffix(".json")
+            if name.startswith(".") or (stem.isdigit() and int(stem) <= number - KEPT_INTENTS):
+                with suppress(FileNotFoundError):
+                    os.remove(os.path.join(self.directory, name))
+
+    def find(self, number: int, query: str) -> Intent | None:
+        """The intent of this batch of this query, if it came so far."""
+        path = self._path(number)
+        try:
+            with open(path, "rb") as file:
+                intent = msgspec.json.decode(file.read(), type=Intent)
+        except FileNotFoundError:
+            return None
+        except msgspec.DecodeError as error:
+            raise BadEndpoint(f"cannot read {path}: {error}",
+                              fix="restore the checkpoint, or start with a new one") from None  # fmt: skip
+        if not intent.key.endswith(f"-{query}-{number:09d}"):
+            return None  # of a stream whose checkpoint was deleted but for this
+        if intent.offsets != self._seal(number):
+            raise BadEndpoint(f"batch {number} was computed before, from other messages than its checkpoint says now",
+                              fix="restore the checkpoint as it was, or start with a new one")  # fmt: skip
+        return intent
+
+    def _seal(self, number: int) -> str:
+        """Which messages the batch has, in Spark's words. Spark does not make sure that they last: we do."""
+        path = os.path.join(self.offsets, str(number))
+        if not os.path.exists(path):
+            return ""
+        sync(path)
+        sync(self.offsets)
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+
+    def _path(self, number: int) -> str:
+        return os.path.join(self.directory, f"{number:09d}.json")

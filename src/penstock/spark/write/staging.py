@@ -1,0 +1,54 @@
+"""Where tasks leave their files until the batch is published."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from dataclasses import dataclass, field
+
+from penstock.spark.write.durable import remove_if_empty, sync
+from penstock.spark.write.intent import StagedFile
+from penstock.spark.write.outlets import KEEP, Target
+
+
+@dataclass(frozen=True)
+class Staging:
+    """The directories of one attempt to compute a batch; pickled to the tasks.
+
+    Files are staged on the file system of the place where they end, so that a rename is all that is left.
+    `scratch` ends with the process. Another attempt has other names and removes what this one left.
+    """
+
+    key: str
+    scratch: str
+    attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+
+    def directory(self, target: Target) -> str:
+        return os.path.join(self._parent(target), f"{self.key}.{self.attempt}")
+
+    def final(self, target: Target, partition: int) -> str | None:
+        """The name that a file gets when it is published."""
+        if target.directory is None:
+            return None
+        return os.path.join(target.directory, f"{self.key}-{partition:05d}.{target.ending}")
+
+    def seal(self, targets: list[Target], files: list[StagedFile]) -> None:
+        """Make the names of the staged files last: the intent speaks of them."""
+        for target in targets:
+            if target.style != KEEP and any(file.channel == target.channel for file in files):
+                here = self.directory(target)
+                for directory in (here, os.path.dirname(here), os.path.dirname(os.path.dirname(here))):
+                    sync(directory)
+
+    def clear(self, target: Target) -> None:
+        """Remove what any attempt at this batch has left, published or not."""
+        parent = self._parent(target)
+        for name in os.listdir(parent) if os.path.isdir(parent) else ():
+            if name.startswith(f"{self.key}."):
+                shutil.rmtree(os.path.join(parent, name), ignore_errors=True)
+        if target.directory:
+            remove_if_empty(parent)
+
+    def _parent(self, target: Target) -> str:
+        return os.path.join(target.directory, "_staging") if target.directory else self.scratch
