@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 
 from pyspark.sql import Column, DataFrame, Observation
@@ -36,14 +37,14 @@ def execute(
     staging: Staging,
     first: bool = False,
     record: Callable[[Intent], None] | None = None,
-) -> tuple[Counts, Kept]:
+) -> tuple[Intent, Kept]:
     """Compute the lowered messages, write down what will be published (`record`), and publish it."""
     intent = compute(data, plan, targets, staging)
     if record is not None:
         staging.seal(list(targets.values()), list(intent.files))
         record(intent)
     try:
-        return intent.counts, publish(intent, targets, staging, first)
+        return intent, publish(intent, targets, staging, first)
     except BaseException:
         if record is None:  # nobody will publish it again
             _forget(targets, staging)
@@ -54,7 +55,7 @@ def compute(data: DataFrame, plan: Plan, targets: Mapping[int, Target], staging:
     """One job: staged files, notes and counts. No sink changes."""
     places, observation = Places.of(plan), Observation()
     rows, columns = encoded(data, plan, targets), count_columns(plan, places)
-    if not targets and not any(stage.node.stateful for stage in plan.stages()):
+    if not targets and not plan.remembers:
         return Intent(staging.key, _counts(rows.agg(*columns).collect()[0].asDict(), places))
     observed = rows.observe(observation, *columns).drop(COPIES)
     _forget(targets, staging)
@@ -70,7 +71,8 @@ def compute(data: DataFrame, plan: Plan, targets: Mapping[int, Target], staging:
         if (target := targets.get(row.place)) is not None
     )
     notes = tuple(row.path for row in manifest if row.place == NOTE)
-    return Intent(staging.key, _counts(observation.get, places), files, notes)
+    held = sum(json.loads(note)["held"] for note in notes)
+    return Intent(staging.key, _counts(observation.get, places, held), files, notes)
 
 
 def _forget(targets: Mapping[int, Target], staging: Staging) -> None:
@@ -78,10 +80,11 @@ def _forget(targets: Mapping[int, Target], staging: Staging) -> None:
         staging.clear(target)
 
 
-def _counts(observed: Mapping[str, int], places: Places) -> Counts:
+def _counts(observed: Mapping[str, int], places: Places, held: int = 0) -> Counts:
     return Counts(
         {name: observed[f"sink {name}"] or 0 for name in places.sinks},
         {name: number for name in places.filters if (number := observed[f"filtered {name}"])},
         observed["dead"] or 0,
         observed["copied"] or 0,
+        held,
     )

@@ -20,6 +20,7 @@ from penstock.patterns.join import Join
 from penstock.patterns.multicast import Multicast
 from penstock.patterns.node import Node
 from penstock.patterns.recipients import Recipients
+from penstock.patterns.resequence import Resequence
 from penstock.patterns.script import Script
 from penstock.patterns.split import Split, SplitFields
 from penstock.patterns.tap import Tap
@@ -48,6 +49,7 @@ from penstock.spark.frame import (
 )
 from penstock.spark.python_functions import with_functions
 from penstock.spark.state.aggregate import aggregate
+from penstock.spark.state.resequence import resequence
 from penstock.spark.state.table import Snapshot
 from penstock.spark.types import spark_type
 
@@ -70,6 +72,7 @@ _STEPS: dict[type[Node], Step] = {
 }
 _STATEFUL: dict[type[Node], Callable[[DataFrame, Stage, Places, Snapshot, list[Scope]], DataFrame]] = {
     Aggregate: aggregate,
+    Resequence: resequence,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
@@ -15,14 +16,16 @@ from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.message import DeadLetter, Message
+from penstock.patterns.key import FLUSH
 from penstock.plan.plan import Plan
 from penstock.route.app import App
 from penstock.spark.check import check
 from penstock.spark.execute import execute
 from penstock.spark.failure import stopped
-from penstock.spark.lower import lower
+from penstock.spark.lower import entered, lower
 from penstock.spark.read.arrive import Reading, arriving
 from penstock.spark.session import session
+from penstock.spark.state.table import StateTable
 from penstock.spark.write.console import show
 from penstock.spark.write.intent import Counts
 from penstock.spark.write.outlets import targets
@@ -65,14 +68,16 @@ def run_batch(
             for entry in plan.entries
         }
         staging = Staging(f"{app.name}-{run}", scratch)
-        counts, kept = execute(lower(plan, sources), plan, outlets, staging, first=True)
+        state = StateTable(os.path.join(scratch, "state"), FLUSH) if plan.remembers else None
+        snapshot = state.before(0, stops=True) if state else None
+        intent, kept = execute(lower(plan, entered(plan, sources), snapshot), plan, outlets, staging, first=True)
         total = sum(observation.get["received"] for observation in received.values())
     except (PythonException, SparkRuntimeException, Py4JJavaError) as error:
         raise stopped("run", error, fix="nothing was written: mend the cause and run it again") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     show(kept, outlets)
-    summary = summarized(plan, counts, total, time.monotonic() - started)
+    summary = summarized(plan, intent.counts, total, time.monotonic() - started)
     if progress:
         progress(summary)
     result = RunResult(Summary(app.name), {outlet.channel: [] for outlet in plan.outlets})

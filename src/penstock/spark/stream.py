@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -16,17 +17,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.patterns.key import HOLD
 from penstock.plan.plan import Plan
 from penstock.route.app import App
 from penstock.spark.check import check
 from penstock.spark.execute import execute
 from penstock.spark.failure import stopped
-from penstock.spark.lower import lower
+from penstock.spark.lower import entered, lower
 from penstock.spark.read.arrive import Reading, arriving
 from penstock.spark.run import RunResult, summarized
 from penstock.spark.session import session
+from penstock.spark.state.table import StateTable
 from penstock.spark.write.console import show
-from penstock.spark.write.intent import Counts, Journal
+from penstock.spark.write.intent import Counts, Intent, Journal
 from penstock.spark.write.outlets import Target, targets
 from penstock.spark.write.publish import Kept, publish
 from penstock.spark.write.staging import Staging
@@ -59,7 +62,8 @@ def run_stream(
     try:
         place = os.path.abspath(checkpoint) if checkpoint else os.path.join(scratch, "checkpoint")
         reading = Reading(spark, True, os.path.join(place, "penstock-sources"), rows_per_batch)
-        batches = _Batches(plan, outlets, scratch, Journal(place), on_batch)
+        state = StateTable(os.path.join(place, "penstock-state"), HOLD) if plan.remembers else None
+        batches = _Batches(plan, outlets, scratch, Journal(place), state, on_batch)
         query = _start(app, _lowered(plan, reading), batches, place, once, trigger)
         batches.query = query
         _wait(query, stop)
@@ -70,12 +74,16 @@ def run_stream(
 
 
 def _lowered(plan: Plan, reading: Reading) -> DataFrame:
-    """The whole plan over streaming rows: analysed once, run for every micro-batch."""
+    """The whole plan over streaming rows, analysed once, run for every micro-batch.
+
+    With state, every micro-batch is analysed anew: what the steps hold has changed.
+    """
     sources = {
         entry.route: arriving(entry, reading).observe(f"{_RECEIVED} {entry.route}", F.count(F.lit(1)).alias(_RECEIVED))
         for entry in plan.entries
     }
-    return lower(plan, sources)
+    data = entered(plan, sources)
+    return data if plan.remembers else lower(plan, data)
 
 
 def _start(app: App, data: DataFrame, batches: _Batches, place: str, once: bool, trigger: str | None) -> StreamingQuery:
@@ -106,9 +114,11 @@ class _Batches:
         outlets: Mapping[int, Target],
         scratch: str,
         journal: Journal,
+        state: StateTable | None,
         on_batch: Callable[[Summary], None] | None,
     ) -> None:
         self.plan, self.targets, self.scratch, self.journal, self.on_batch = plan, outlets, scratch, journal, on_batch
+        self.state = state
         self.result = RunResult(Summary(plan.name), {outlet.channel: [] for outlet in plan.outlets})
         self.query: StreamingQuery | None = None
         self.waiting: dict[int, tuple[Counts, Kept, float]] = {}
@@ -121,14 +131,21 @@ class _Batches:
         known = self.journal.find(number, query)
         if known is not None:
             kept = publish(known, self.targets, replace(staging, key=known.key))
+            self._remember(number, known)
             self._add(summarized(self.plan, known.counts, known.counts.received, time.monotonic() - started), kept)
             return
-        counts, kept = execute(
-            data, self.plan, self.targets, staging, record=lambda intent: self.journal.write(number, intent)
+        rows = data if self.state is None else lower(self.plan, data, self.state.before(number))
+        intent, kept = execute(
+            rows, self.plan, self.targets, staging, record=lambda intent: self.journal.write(number, intent)
         )
+        self._remember(number, intent)
         show(kept, self.targets)
-        self.waiting[number] = (counts, kept, time.monotonic() - started)
+        self.waiting[number] = (intent.counts, kept, time.monotonic() - started)
         self.settle()
+
+    def _remember(self, number: int, intent: Intent) -> None:
+        if self.state is not None:
+            self.state.publish(number, [json.loads(note) for note in intent.notes])
 
     def settle(self) -> None:
         """Add up the batches whose progress Spark has reported: only then is it known how many messages came in."""

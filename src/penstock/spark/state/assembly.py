@@ -17,7 +17,6 @@ from penstock.spark.state.reduce import FIRST, LAST, SUM, last_present, lists, o
 from penstock.spark.state.rows import GROUP_SIZE, WEIGHT, Fates, replaced
 
 
-
 @dataclass(frozen=True)
 class Made:
     """Rows of new bodies, rows that died, and how many messages these dead stand for."""

@@ -30,7 +30,7 @@ def incoming(data: DataFrame, scopes: Mapping[str, Scope]) -> DataFrame:
 
 
 def arrow_schema(schema: spark.StructType) -> pa.Schema:
-    found: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+    found: pa.Schema = to_arrow_schema(schema.toNullable(), timezone="UTC")
     return found
 
 

@@ -85,7 +85,7 @@ def remembered(
     bucket = F.pmod(spread, F.lit(snapshot.buckets)).cast("int")
     arriving = outgoing(data, {name: scope for name, scope in known.items() if name in data.columns})
     placed = arriving.repartitionById(snapshot.buckets, bucket).sortWithinPartitions(HIGH, LOW, ORDER)
-    kept = [field for field in placed.schema if field.name not in (*_INPUTS, *inputs)]
+    kept = [field for field in placed.schema.toNullable() if field.name not in (*_INPUTS, *inputs)]
     leaving = spark.StructType([*kept, *(field for field in added if field.name not in [one.name for one in kept])])
     task = StateTask(
         stage.title,

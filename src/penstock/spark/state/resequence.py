@@ -23,9 +23,7 @@ from penstock.spark.state.table import Snapshot
 _NOT_CARRIED = (AT, ERROR, COPIES, HIGH, LOW, KEY, SEQUENCE)
 
 
-def resequence(
-    data: DataFrame, stage: Stage, places: Places, snapshot: Snapshot, scopes: Iterable[Scope]
-) -> DataFrame:
+def resequence(data: DataFrame, stage: Stage, places: Places, snapshot: Snapshot, scopes: Iterable[Scope]) -> DataFrame:
     node = stage.node
     assert isinstance(node, Resequence)
     number = lower(node.sequence, context_of(stage))

@@ -6,12 +6,12 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from penstock.patterns.key import FLUSH
 from penstock.spark.state.store import Run
 from penstock.spark.state.task import Moment
+from penstock.spark.write.durable import write_whole
 
 BUCKETS = 8
 """Into how many tasks the keys of a step are divided; an app keeps the number it began with."""
@@ -27,8 +27,8 @@ class Snapshot:
     directory: str
     buckets: int
     moment: Moment
-    on_stop: str = FLUSH
-    steps: Mapping[str, Mapping[int, list[Run]]] = field(default_factory=dict)
+    on_stop: str
+    steps: Mapping[str, Mapping[int, list[Run]]]
 
     def runs(self, title: str) -> Mapping[int, list[Run]]:
         return self.steps.get(title, {})
@@ -37,8 +37,8 @@ class Snapshot:
 class StateTable:
     """A directory with a manifest per batch, a clock per batch, and the runs that the manifests name."""
 
-    def __init__(self, directory: str, buckets: int = BUCKETS) -> None:
-        self.directory = directory
+    def __init__(self, directory: str, on_stop: str, buckets: int = BUCKETS) -> None:
+        self.directory, self.on_stop = directory, on_stop
         os.makedirs(self._runs, exist_ok=True)
         newest = self._newest(None)
         self.buckets: int = newest["buckets"] if newest else buckets
@@ -55,7 +55,7 @@ class StateTable:
                     for number, runs in buckets.items()}
             for title, buckets in (newest["steps"] if newest else {}).items()
         }  # fmt: skip
-        return Snapshot(self._runs, self.buckets, Moment(self._clock(batch), batch, stops), steps=steps)
+        return Snapshot(self._runs, self.buckets, Moment(self._clock(batch), batch, stops), self.on_stop, steps)
 
     def publish(self, batch: int, notes: Iterable[Mapping[str, Any]]) -> None:
         """The manifest after a batch: that of the batch before it, changed by what the tasks reported."""
@@ -64,7 +64,8 @@ class StateTable:
         for note in notes:
             runs = [[os.path.basename(path), rows, earliest] for path, rows, earliest in note["runs"]]
             steps[note["step"]] = {**steps.get(note["step"], {}), str(note["bucket"]): runs}
-        write_durably(self._manifest(batch), {"batch": batch, "buckets": self.buckets, "steps": steps})
+        record = {"batch": batch, "buckets": self.buckets, "steps": steps}
+        write_whole(self._manifest(batch), json.dumps(record).encode())
         self._clean(batch)
 
     def earliest(self) -> int | None:
@@ -80,8 +81,8 @@ class StateTable:
         if known is not None:
             return int(known["now"])
         last = max((int(record["now"]) for record in self._clocks(batch)), default=0)
-        now = max(time.time_ns() // 1000, last)
-        write_durably(path, {"now": now})
+        now = max(time.time_ns() // 1000, last + 1)
+        write_whole(path, json.dumps({"now": now}).encode())
         return now
 
     def _clocks(self, batch: int) -> list[dict[str, Any]]:
@@ -97,7 +98,7 @@ class StateTable:
         return read_record(self._manifest(max(numbers))) if numbers else None
 
     def _batches(self, prefix: str) -> list[int]:
-        return [_number(name) for name in os.listdir(self.directory) if name.startswith(prefix) and ".part" not in name]
+        return [_number(name) for name in os.listdir(self.directory) if name.startswith(prefix)]
 
     def _clean(self, batch: int) -> None:
         """Forget old manifests and clocks, and the runs that only they named."""
@@ -115,21 +116,6 @@ class StateTable:
 
 def _number(name: str) -> int:
     return int(name.split("-")[1].split(".")[0])
-
-
-def write_durably(path: str, record: Mapping[str, Any]) -> None:
-    """A small record that is there as a whole or not at all, also after a crash."""
-    part = f"{path}.part"
-    with open(part, "w", encoding="utf-8") as file:
-        json.dump(record, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
-    handle = os.open(os.path.dirname(path), os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def read_record(path: str) -> dict[str, Any] | None:
