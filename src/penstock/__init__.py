@@ -31,16 +31,17 @@ if TYPE_CHECKING:
         union,
     )  # fmt: skip
     from penstock.route.app import App
+    from penstock.route.composed import composed_processor, scatter_gather
     from penstock.route.route import Route
 
 __version__ = "0.1.0"
 
 __all__ = [
     "App", "Console", "Csv", "Files", "Frame", "Json", "Memory", "Message", "Parquet", "Rate", "Route", "Table",
-    "Text", "Void", "Xml", "body", "call", "collect", "combine", "count_of", "default", "first_of", "fold",
-    "function", "header", "item", "join", "jsonpath", "last_of", "latest", "lookup", "lookup_table", "max_of",
-    "mean_of", "meta", "min_of", "sum_of", "union", "when", "xpath", "xpath_number", "xpath_string",
-    "xpath_strings",
+    "Text", "Void", "Xml", "body", "call", "collect", "combine", "composed_processor", "count_of", "default",
+    "first_of", "fold", "function", "header", "item", "join", "jsonpath", "last_of", "latest", "lookup",
+    "lookup_table", "max_of", "mean_of", "meta", "min_of", "scatter_gather", "sum_of", "union", "when", "xpath",
+    "xpath_number", "xpath_string", "xpath_strings",
 ]  # fmt: skip
 
 # Loaded when first used: a worker that decodes messages needs none of what routes are written with.
@@ -70,6 +71,7 @@ _HOMES = {
         "union",
     ),
     "route.app": ("App",),
+    "route.composed": ("composed_processor", "scatter_gather"),
     "route.route": ("Route",),
 }
 _HOME_OF = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}

@@ -121,6 +121,10 @@ class Custom(Strategy):
         return f"combine {self.function.__module__}:{self.function.__qualname__} -> {self.returns.ddl()}"
 
 
+def overflow_reason(name: str) -> str:
+    return f"{name} is larger than its type can hold"
+
+
 def fold_text(function: str, value: Expr | None) -> str:
     return f"{function}({'' if value is None else to_text(value)})"
 
