@@ -102,7 +102,7 @@ class Plan:
     @property
     def remembers(self) -> bool:
         """Whether a step keeps something from one batch to the next."""
-        return any(stage.node.stateful for stage in self.stages())
+        return any(stage.node.stateful for stage in self.stages()) or any(route.redelivery for route in self.routes)
 
     def stages(self) -> tuple[Stage, ...]:
         return tuple(stage for route in self.routes for stage in route.stages)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from penstock.endpoints.simple import Void
 from penstock.plan.plan import Plan
-from penstock.spark.frame import AT, BODY, COPIES, DEAD, NOTE, Places
+from penstock.spark.frame import AT, BODY, COPIES, DEAD, NOTE, WAITING, Places
+from penstock.spark.state.waiting import CHANNEL, DUE
 from penstock.spark.write.encode import encoded
 from penstock.spark.write.intent import Counts, Intent, StagedFile
 from penstock.spark.write.outlets import Target
@@ -37,9 +39,10 @@ def execute(
     staging: Staging,
     first: bool = False,
     record: Callable[[Intent], None] | None = None,
+    released: Observation | None = None,
 ) -> tuple[Intent, Kept]:
     """Compute the lowered messages, write down what will be published (`record`), and publish it."""
-    intent = compute(data, plan, targets, staging)
+    intent = compute(data, plan, targets, staging, released)
     if record is not None:
         staging.seal(list(targets.values()), list(intent.files))
         record(intent)
@@ -51,13 +54,21 @@ def execute(
         raise
 
 
-def compute(data: DataFrame, plan: Plan, targets: Mapping[int, Target], staging: Staging) -> Intent:
+def compute(
+    data: DataFrame,
+    plan: Plan,
+    targets: Mapping[int, Target],
+    staging: Staging,
+    released: Observation | None = None,
+) -> Intent:
     """One job: staged files, notes and counts. No sink changes."""
     places, observation = Places.of(plan), Observation()
     rows, columns = encoded(data, plan, targets), count_columns(plan, places)
+    if DUE in rows.columns:
+        columns += _waiting_columns()
     if not targets and not plan.remembers:
         return Intent(staging.key, _counts(rows.agg(*columns).collect()[0].asDict(), places))
-    observed = rows.observe(observation, *columns).drop(COPIES)
+    observed = rows.observe(observation, *columns).drop(COPIES, DUE)
     _forget(targets, staging)
     try:
         chosen = observed.filter(F.col(AT).isin(*targets, NOTE))
@@ -70,9 +81,27 @@ def compute(data: DataFrame, plan: Plan, targets: Mapping[int, Target], staging:
         for row in manifest
         if (target := targets.get(row.place)) is not None
     )
-    notes = tuple(row.path for row in manifest if row.place == NOTE)
-    held = sum(json.loads(note)["held"] for note in notes)
-    return Intent(staging.key, _counts(observation.get, places, held), files, notes)
+    notes = [row.path for row in manifest if row.place == NOTE]
+    if DUE in rows.columns:
+        notes.append(json.dumps(_waiting_note(observation.get, files, released.get["released"] if released else 0)))
+    held = sum(json.loads(note).get("held", 0) for note in notes)
+    return Intent(staging.key, _counts(observation.get, places, held), files, tuple(notes))
+
+
+def _waiting_columns() -> list[Column]:
+    waiting = F.col(AT) == WAITING
+    return [
+        F.count_if(waiting).alias("waiting"),
+        F.min(F.when(waiting, F.col(DUE))).alias("earliest"),
+        F.max(F.when(waiting, F.col(DUE))).alias("latest"),
+    ]
+
+
+def _waiting_note(observed: Mapping[str, int], files: tuple[StagedFile, ...], released: int) -> dict[str, Any]:
+    """Who began to wait in this batch, where they are, and from when to when they are due."""
+    names = [file.final for file in files if file.channel == CHANNEL]
+    times = {"earliest": observed["earliest"], "latest": observed["latest"]} if names else {}
+    return {"held": observed["waiting"] - released, "waiting": {"files": names, **times}}
 
 
 def _forget(targets: Mapping[int, Target], staging: Staging) -> None:

@@ -16,6 +16,7 @@ from penstock.patterns.choice import Choice
 from penstock.patterns.content_filter import ContentFilter
 from penstock.patterns.enrich import Enrich, EnrichFromTable
 from penstock.patterns.filter import Filter
+from penstock.patterns.idempotent import Idempotent
 from penstock.patterns.join import Join
 from penstock.patterns.multicast import Multicast
 from penstock.patterns.node import Node
@@ -31,7 +32,6 @@ from penstock.reference.run import DECODE
 from penstock.spark import content, copying, routing, script
 from penstock.spark.decode import reads_nothing, typed
 from penstock.spark.frame import (
-    ARRIVAL,
     AT,
     COPIES,
     DEAD,
@@ -49,8 +49,10 @@ from penstock.spark.frame import (
 )
 from penstock.spark.python_functions import with_functions
 from penstock.spark.state.aggregate import aggregate
+from penstock.spark.state.receive import receive, with_forgotten
 from penstock.spark.state.resequence import resequence
 from penstock.spark.state.table import Snapshot
+from penstock.spark.state.waiting import arrived, parked, resumed, scopes, undecided, waits, with_room
 from penstock.spark.types import spark_type
 
 Step = Callable[[DataFrame, Stage, Places], DataFrame]
@@ -73,6 +75,7 @@ _STEPS: dict[type[Node], Step] = {
 _STATEFUL: dict[type[Node], Callable[[DataFrame, Stage, Places, Snapshot, list[Scope]], DataFrame]] = {
     Aggregate: aggregate,
     Resequence: resequence,
+    Idempotent: receive,
 }
 
 
@@ -84,6 +87,8 @@ def entered(plan: Plan, arriving: Mapping[str, DataFrame]) -> DataFrame:
         rows = enter(arriving[entry.route], entry, places)
         if plan.remembers:
             rows = rows.withColumn(ORDER, _order(number))
+        if waits(plan):
+            rows = with_room(rows)
         data = rows if data is None else data.unionByName(rows, allowMissingColumns=True)
     assert data is not None
     return data
@@ -91,22 +96,27 @@ def entered(plan: Plan, arriving: Mapping[str, DataFrame]) -> DataFrame:
 
 def lower(plan: Plan, data: DataFrame, snapshot: Snapshot | None = None) -> DataFrame:
     """All messages at their last place. The snapshot is what the steps with state hold before this batch."""
-    places = Places.of(plan)
+    places, waiting = Places.of(plan), waits(plan)
     for route_number, route in enumerate(plan.routes):
         data = _merge(data, route, places)
+        data = arrived(data, route, places)
+        resumes = waiting and (route.redelivery is not None or any(map(undecided, route.stages)))
         for number, stage in enumerate(route.stages):
+            if resumes:
+                data = resumed(data, stage, places)
             if stage.node.stateful:
                 assert snapshot is not None
-                later = _scopes_after(plan, route_number, number)
+                later = scopes(plan) if waiting else _scopes_after(plan, route_number, number)
                 data = _remember(_without(data, plan, later), stage, places, snapshot, later)
             else:
                 data = _step(data, stage, places)
-    return data
+        if snapshot is not None:
+            data = parked(data, route, places, snapshot)
+    return data if snapshot is None else with_forgotten(data, plan, snapshot)
 
 
 def _order(source: int) -> Column:
     return F.struct(
-        F.lit(ARRIVAL).alias("phase"),
         F.lit(source).alias("source"),
         F.col(TOPIC).alias("topic"),
         F.col(PARTITION).alias("partition"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -145,7 +144,7 @@ class _Batches:
 
     def _remember(self, number: int, intent: Intent) -> None:
         if self.state is not None:
-            self.state.publish(number, [json.loads(note) for note in intent.notes])
+            self.state.publish(number, intent.notes)
 
     def settle(self) -> None:
         """Add up the batches whose progress Spark has reported: only then is it known how many messages came in."""

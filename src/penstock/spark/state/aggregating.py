@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -31,7 +33,6 @@ from penstock.spark.state.rows import (
     KEY,
     WEIGHT,
     Fates,
-    order_at,
     replaced,
 )
 from penstock.spark.state.segments import NEW_GROUP, OPEN, PREDICATE, SIZE, Segments, segments
@@ -43,6 +44,7 @@ _MARKS = pa.schema([(KEY, pa.string()), (WEIGHT, pa.int64()), (CLOSED, pa.bool_(
                     (OPENED, pa.int64()), (TOUCHED, pa.int64())])  # fmt: skip
 _REASONS = {SIZE: BY_SIZE, PREDICATE: BY_PREDICATE, NEW_GROUP: BY_NEW_GROUP}
 SECOND = 1_000_000
+Reasons = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -103,13 +105,9 @@ class _Work:
             self._close(ended, starts)
             return
         ends = np.append(starts[1:], len(ended))
-        opened = reduced(FIRST, ended.column(OPENED).combine_chunks(), starts, ends).to_numpy()
-        deadlines = ended.column(DEADLINE).to_numpy()[starts]
-        by_interval = deadlines == _after(opened, self.rule.interval)
         touched = reduced(MAX, ended.column(TOUCHED).combine_chunks(), starts, ends).to_numpy()
-        by_interval &= deadlines != _after(touched, self.rule.timeout)
-        reasons = np.where(by_interval, BY_INTERVAL, BY_TIMEOUT)
-        self._emit(ended, Segments(starts, ends, np.ones(len(starts), np.int8)), reasons, frame.DUE, deadlines)
+        reasons = np.where(_after(touched, self.rule.timeout) <= self.moment.now, BY_TIMEOUT, BY_INTERVAL)
+        self._emit(ended, Segments(starts, ends, np.ones(len(starts), np.int8)), reasons)
 
     def arrive(self, rows: pa.Table) -> None:
         """Arrivals join the open groups of their keys; those of closed groups meet their fate."""
@@ -134,14 +132,13 @@ class _Work:
         if rule.closed != REOPEN:
             found, reasons = self._first_groups(found, reasons)
         is_open = found.reasons == OPEN
-        phase = frame.ARRIVAL
         complete = Segments(found.starts[~is_open], found.ends[~is_open], found.reasons[~is_open])
-        self._emit(rows, complete, reasons[~is_open], phase)
+        self._emit(rows, complete, reasons[~is_open])
         left = Segments(found.starts[is_open], found.ends[is_open], found.reasons[is_open])
         if rule.batch_end:
-            self._emit(rows, left, np.full(len(left.starts), BY_BATCH), frame.END)
+            self._emit(rows, left, np.full(len(left.starts), BY_BATCH))
         elif self.moment.stops and rule.on_stop == FLUSH:
-            self._emit(rows, left, np.full(len(left.starts), BY_STOP), frame.END)
+            self._emit(rows, left, np.full(len(left.starts), BY_STOP))
         elif self.moment.stops and rule.on_stop == DISCARD:
             self.out.append(rule.fates.filtered(rows.take(pa.array(_rows_in(left)))))
         else:
@@ -151,7 +148,7 @@ class _Work:
     def kept(self) -> pa.Table:
         return pa.concat_tables([self.schema.empty_table(), self.shut, *self.keep])
 
-    def _first_groups(self, found: Segments, reasons: np.ndarray) -> tuple[Segments, np.ndarray]:  # type: ignore[type-arg]
+    def _first_groups(self, found: Segments, reasons: Reasons) -> tuple[Segments, Reasons]:
         """Where a key closes with its first group, what comes after it in the same batch is too late."""
         keys = Keys.of(self.rows)[found.starts]
         first = np.zeros(len(found.starts), bool)
@@ -160,9 +157,7 @@ class _Work:
         self.out.append(self.rule.fates.closed(self.rows.take(pa.array(_rows_in(late))), self.rule.closed))
         return Segments(found.starts[first], found.ends[first], found.reasons[first]), reasons[first]
 
-    def _emit(
-        self, rows: pa.Table, groups: Segments, reasons: np.ndarray, phase: int, at: Numbers | None = None  # type: ignore[type-arg]
-    ) -> None:  # fmt: skip
+    def _emit(self, rows: pa.Table, groups: Segments, reasons: Reasons) -> None:
         if not len(groups.starts):
             return
         starts, ends = groups.starts, groups.ends
@@ -172,7 +167,6 @@ class _Work:
             for name in (KEY, *self.rule.carried.names)
         }
         columns[frame.TIME] = reduced(LAST, rows.column(frame.TIME).combine_chunks(), starts, ends)
-        columns[frame.ORDER] = order_at(phase, rows, ends - 1, at)
         columns[COMPLETED_BY] = pa.array(list(reasons), pa.string())
         columns[GROUP_SIZE] = pa.array(weights, pa.int64())
         columns[frame.AT] = pa.array(np.full(len(starts), self.rule.fates.here, np.int32))

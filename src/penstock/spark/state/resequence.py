@@ -28,7 +28,7 @@ def resequence(data: DataFrame, stage: Stage, places: Places, snapshot: Snapshot
     assert isinstance(node, Resequence)
     number = lower(node.sequence, context_of(stage))
     key = key_text(stage, node.by) if node.by else F.lit("")
-    reason = F.when(number.isNull(), F.lit(NO_NUMBER)).otherwise(F.lit(NO_VALUE))
+    reason = F.when(key.isNull(), F.lit(NO_VALUE)).otherwise(F.lit(NO_NUMBER))
     keyed = with_key(
         data.withColumn(SEQUENCE, F.when(here(stage, places), number)),
         stage, places, F.when(number.isNotNull(), key), F.col(KEY), node.invalid, reason,

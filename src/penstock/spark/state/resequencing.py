@@ -11,7 +11,7 @@ from penstock.patterns.key import DISCARD, HOLD
 from penstock.patterns.resequence import DUPLICATE_SEQUENCE, LATE_MESSAGE, PASS, duplicate_reason, late_reason
 from penstock.spark import frame
 from penstock.spark.state.keys import HIGH, LOW, Flags, Keys, Numbers
-from penstock.spark.state.rows import SEQUENCE, WEIGHT, Fates, replaced
+from penstock.spark.state.rows import SEQUENCE, WEIGHT, Fates, in_place_of_first, replaced
 from penstock.spark.state.segments import segments
 from penstock.spark.state.store import DEADLINE, GONE, LEADING, NEVER
 from penstock.spark.state.task import Moment, Outcome, filled
@@ -78,7 +78,7 @@ class _Work:
         if not len(due):
             return
         self._advance(due)
-        self._send(due, frame.DUE, discard=self.rule.on_timeout == DISCARD)
+        self._send(due, discard=self.rule.on_timeout == DISCARD)
 
     def arrive(self, rows: pa.Table) -> None:
         """Arrivals below the expected number are late; of equal numbers the first counts."""
@@ -105,7 +105,7 @@ class _Work:
         if stops and len(rows):
             rest = self._in_sequence(rows)
             self._advance(rest)
-            self._send(rest, frame.END, discard=self.rule.on_stop == DISCARD)
+            self._send(rest, discard=self.rule.on_stop == DISCARD)
             rows = rows.slice(0, 0)
         self._hold(rows)
 
@@ -134,7 +134,7 @@ class _Work:
         going = rows.filter(pa.array(sent))
         if len(going):
             self._advance(going)
-            self._send(going, frame.END)
+            self._send(going)
         return rows.filter(pa.array(~sent))
 
     def _of_sequences(self) -> pa.Table:
@@ -154,7 +154,7 @@ class _Work:
             if complete.any():
                 going = rows.filter(pa.array(complete))
                 order = np.lexsort((going.column(SEQUENCE).to_numpy(), group[complete]))
-                self._send(going.take(pa.array(order)), frame.END)
+                self._send(going.take(pa.array(order)), group[complete][order])
             left = rows.filter(pa.array(sure & ~complete))
             self.settled.append(left)
             rows = self._drop_first_twin(rows, twins, doubtful)
@@ -189,15 +189,13 @@ class _Work:
         where = self.keys.find(Keys.of(rows))
         np.maximum.at(self.expected, where, rows.column(SEQUENCE).to_numpy() + 1)
 
-    def _send(self, rows: pa.Table, phase: int, discard: bool = False) -> None:
+    def _send(self, rows: pa.Table, groups: Numbers | None = None, discard: bool = False) -> None:
+        """In this order; messages of one group, or else of one key, take the place of the first of them."""
         if discard:
             self.out.append(self.rule.fates.filtered(rows))
             return
-        orders = rows.column(frame.ORDER).combine_chunks()
-        values = dict(zip(orders.type.names, orders.flatten(), strict=True))
-        values["phase"] = pa.array(np.full(len(rows), phase, np.int32))
-        values["source"] = pa.array(np.arange(len(rows), dtype=np.int32))
-        order = pa.StructArray.from_arrays(list(values.values()), fields=list(orders.type))
+        together = self.keys.find(Keys.of(rows)) if groups is None else groups
+        order = in_place_of_first(rows, np.unique(together, return_inverse=True)[1])
         place = np.full(len(rows), self.rule.fates.here, np.int32)
         self.out.append(replaced(rows, {frame.ORDER: order, frame.AT: place}))
 
@@ -205,7 +203,7 @@ class _Work:
         if not len(rows):
             return
         if self.rule.late == PASS:
-            self._send(rows, frame.END)
+            self.out.append(rows)
             return
         numbers = rows.column(SEQUENCE).to_pylist()
         reasons = pa.array([late_reason(*pair) for pair in zip(numbers, expected.tolist(), strict=True)], pa.string())

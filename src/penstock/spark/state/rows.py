@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.patterns.aggregate import CLOSED_GROUP, closed_reason
 from penstock.patterns.node import DEAD as DEAD_POLICY
@@ -63,13 +64,17 @@ def replaced(table: pa.Table, columns: Mapping[str, object]) -> pa.Table:
     return table
 
 
-def order_at(phase: int, rows: pa.Table, positions: Numbers, at: Numbers | None) -> pa.Array:
-    """The order of messages that a step makes: that of the rows that made them do it, or their time when time did."""
-    orders = rows.column(frame.ORDER).combine_chunks().take(pa.array(positions))
-    if phase == frame.ARRIVAL:
-        return orders
-    values = dict(zip(orders.type.names, orders.flatten(), strict=True))
-    values["phase"] = pa.array(np.full(len(positions), phase, np.int32))
-    if at is not None:
-        values |= {"offset": pa.array(at), "topic": rows.column(KEY).combine_chunks().take(pa.array(positions))}
-    return pa.StructArray.from_arrays(list(values.values()), fields=list(orders.type))
+def in_place_of_first(rows: pa.Table, groups: Numbers) -> pa.Array:
+    """The order of messages that go on together, group by group: the place of the group's first, then their number."""
+    orders = rows.column(frame.ORDER).combine_chunks()
+    parts = dict(zip(orders.type.names, orders.flatten(), strict=True))
+    sortable = {"group": pa.array(groups)} | {name: parts[name] for name in ("source", "topic", "partition", "offset")}
+    ranks = pc.sort_indices(pa.table(sortable), sort_keys=[(name, "ascending") for name in sortable]).to_numpy()
+    sizes = np.bincount(groups) if len(groups) else np.empty(0, np.int64)
+    firsts = ranks[np.concatenate(([0], np.cumsum(sizes)[:-1]))] if len(groups) else ranks
+    number = np.arange(len(groups)) - np.repeat(np.concatenate(([0], np.cumsum(sizes)[:-1])), sizes)
+    moved = orders.take(pa.array(firsts[groups]))
+    parts = dict(zip(moved.type.names, moved.flatten(), strict=True))
+    paths = [[*path, place] for path, place in zip(parts["path"].to_pylist(), number.tolist(), strict=True)]
+    parts["path"] = pa.array(paths, parts["path"].type)
+    return pa.StructArray.from_arrays(list(parts.values()), fields=list(moved.type))

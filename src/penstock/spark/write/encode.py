@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 from penstock.plan.demand import converts
 from penstock.plan.plan import Plan, Scope
 from penstock.spark import frame
-from penstock.spark.frame import AT, BODY, COPIES, DEAD, NOTE, SCOPE, Places, scope_column
+from penstock.spark.frame import AT, BODY, COPIES, SCOPE, WAITING, Places, scope_column
+from penstock.spark.state.waiting import DUE, envelope
 from penstock.spark.write.outlets import Target
 
 META, WRITTEN = "meta", "written"
@@ -29,7 +30,11 @@ def encoded(data: DataFrame, plan: Plan, targets: Mapping[int, Target]) -> DataF
     meta = F.struct(*_META_COLUMNS)
     wanted = F.col(AT).isin(*described) if described else F.lit(False)
     body, written = _body(plan)
-    return data.select(AT, body.alias(BODY), written.alias(WRITTEN), F.when(wanted, meta).alias(META), COPIES)
+    counted = [COPIES]
+    if DUE in data.columns:
+        body = F.when(F.col(AT) == WAITING, envelope(data, plan)).otherwise(body)
+        counted.append(DUE)
+    return data.select(AT, body.alias(BODY), written.alias(WRITTEN), F.when(wanted, meta).alias(META), *counted)
 
 
 def _body(plan: Plan) -> tuple[Column, Column]:
@@ -43,7 +48,7 @@ def _body(plan: Plan) -> tuple[Column, Column]:
                 written.setdefault(scope.number, (scope, []))[1].append(places.sinks[outlet.channel])
     body, made = F.col(BODY), F.lit(False)
     for number, (scope, sinks) in sorted(written.items()):
-        applies = (F.col(SCOPE) == number) & (F.col(AT).isin(*sinks) if scope.raw else ~F.col(AT).isin(DEAD, NOTE))
+        applies = (F.col(SCOPE) == number) & (F.col(AT).isin(*sinks) if scope.raw else F.col(AT) >= 0)
         text = F.to_json(F.col(scope_column(scope))).cast("binary")
         body, made = F.when(applies, text).otherwise(body), made | applies
     return body, made
