@@ -40,12 +40,13 @@ def count_columns(plan: Plan, places: Places) -> list[Column]:
 
 def execute(
     data: DataFrame, plan: Plan, targets: Mapping[int, Target], key: str, run: str, scratch: str, first: bool
-) -> tuple[Counts, Kept]:
-    """Write the lowered messages and publish them under the key."""
+) -> tuple[Counts, Kept, DataFrame]:
+    """Write the lowered messages and publish them under the key. The last answer is the query that ran."""
     places, observation = Places.of(plan), Observation()
     rows, columns = encoded(data, plan, targets), count_columns(plan, places)
     if not targets:
-        return _counts(rows.agg(*columns).collect()[0].asDict(), places), Kept()
+        counted = rows.agg(*columns)
+        return _counts(counted.collect()[0].asDict(), places), Kept(), counted
     observed = rows.observe(observation, *columns).drop(COPIES)
     try:
         written = observed.filter(F.col(AT).isin(*targets)).mapInArrow(TaskWriter(targets, run, scratch), MANIFEST)
@@ -54,7 +55,7 @@ def execute(
         discard(targets, run, scratch)
         raise
     kept = publish(manifest, targets, key, run, scratch, first)
-    return _counts(observation.get, places), kept
+    return _counts(observation.get, places), kept, written
 
 
 def _counts(observed: Mapping[str, int], places: Places) -> Counts:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PythonException, SparkRuntimeException
-from pyspark.sql import Observation, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from penstock.message import DeadLetter, Message
 from penstock.plan.plan import Plan
@@ -22,6 +21,7 @@ from penstock.spark.execute import Counts, execute
 from penstock.spark.failure import stopped
 from penstock.spark.lower import lower
 from penstock.spark.read.arrive import Reading, arriving
+from penstock.spark.received import observed, received
 from penstock.spark.session import session
 from penstock.spark.write.console import show
 from penstock.spark.write.outlets import targets
@@ -57,13 +57,10 @@ def run_batch(
     scratch = tempfile.mkdtemp(prefix="penstock-")
     try:
         reading = Reading(spark)
-        received = {entry.route: Observation() for entry in plan.entries}
-        sources = {
-            entry.route: arriving(entry, reading).observe(received[entry.route], F.count(F.lit(1)).alias("received"))
-            for entry in plan.entries
-        }
-        counts, kept = execute(lower(plan, sources), plan, outlets, f"{app.name}-{run}", run, scratch, first=True)
-        total = sum(observation.get["received"] for observation in received.values())
+        counted = {entry.route: observed(arriving(entry, reading)) for entry in plan.entries}
+        lowered = lower(plan, {route: rows for route, (rows, _) in counted.items()})
+        counts, kept, executed = execute(lowered, plan, outlets, f"{app.name}-{run}", run, scratch, first=True)
+        total = received((counter for _, counter in counted.values()), executed)
     except (PythonException, SparkRuntimeException, Py4JJavaError) as error:
         raise stopped("run", error, fix="nothing was written: mend the cause and run it again") from error
     finally:

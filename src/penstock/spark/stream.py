@@ -69,7 +69,9 @@ def run_stream(
 def _lowered(plan: Plan, reading: Reading) -> DataFrame:
     """The whole plan over streaming rows: analysed once, run for every micro-batch."""
     sources = {
-        entry.route: arriving(entry, reading).observe(f"{_RECEIVED} {entry.route}", F.count(F.lit(1)).alias(_RECEIVED))
+        entry.route: arriving(entry, reading).rows.observe(
+            f"{_RECEIVED} {entry.route}", F.count(F.lit(1)).alias(_RECEIVED)
+        )
         for entry in plan.entries
     }
     return lower(plan, sources)
@@ -110,7 +112,7 @@ class _Batches:
         # The same checkpoint is the same query; another stream of this app must not replace its batches.
         query = str(data.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))[:8]
         key = f"{self.plan.name}-{query}-{number:09d}"
-        counts, kept = execute(data, self.plan, self.targets, key, key, self.scratch, first=False)
+        counts, kept, _ = execute(data, self.plan, self.targets, key, key, self.scratch, first=False)
         show(kept, self.targets)
         self.waiting[number] = (counts, kept, time.monotonic() - started)
         self.settle()
