@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
@@ -19,6 +20,15 @@ from penstock.spark.write.outlets import Target
 from penstock.spark.write.publish import Kept, publish
 from penstock.spark.write.staging import Staging
 from penstock.spark.write.task import MANIFEST, TaskWriter
+
+
+@dataclass(frozen=True)
+class Executed:
+    """What a pass will have done, what it left in the driver, and the query that ran."""
+
+    intent: Intent
+    kept: Kept
+    query: DataFrame
 
 
 def count_columns(plan: Plan, places: Places) -> list[Column]:
@@ -40,14 +50,14 @@ def execute(
     first: bool = False,
     record: Callable[[Intent], None] | None = None,
     released: Observation | None = None,
-) -> tuple[Intent, Kept]:
+) -> Executed:
     """Compute the lowered messages, write down what will be published (`record`), and publish it."""
-    intent = compute(data, plan, targets, staging, released)
+    intent, query = compute(data, plan, targets, staging, released)
     if record is not None:
         staging.seal(list(targets.values()), list(intent.files))
         record(intent)
     try:
-        return intent, publish(intent, targets, staging, first)
+        return Executed(intent, publish(intent, targets, staging, first), query)
     except BaseException:
         if record is None:  # nobody will publish it again
             _forget(targets, staging)
@@ -60,19 +70,21 @@ def compute(
     targets: Mapping[int, Target],
     staging: Staging,
     released: Observation | None = None,
-) -> Intent:
-    """One job: staged files, notes and counts. No sink changes."""
+) -> tuple[Intent, DataFrame]:
+    """One job: staged files, notes and counts, and the query that ran. No sink changes."""
     places, observation = Places.of(plan), Observation()
     rows, columns = encoded(data, plan, targets), count_columns(plan, places)
     if DUE in rows.columns:
         columns += _waiting_columns()
     if not targets and not plan.remembers:
-        return Intent(staging.key, _counts(rows.agg(*columns).collect()[0].asDict(), places))
+        counted = rows.agg(*columns)
+        return Intent(staging.key, _counts(counted.collect()[0].asDict(), places)), counted
     observed = rows.observe(observation, *columns).drop(COPIES, DUE)
     _forget(targets, staging)
     try:
         chosen = observed.filter(F.col(AT).isin(*targets, NOTE))
-        manifest = chosen.mapInArrow(TaskWriter(targets, staging), MANIFEST).collect()
+        written = chosen.mapInArrow(TaskWriter(targets, staging), MANIFEST)
+        manifest = written.collect()
     except BaseException:
         _forget(targets, staging)
         raise
@@ -85,7 +97,7 @@ def compute(
     if DUE in rows.columns:
         notes.append(json.dumps(_waiting_note(observation.get, files, released.get["released"] if released else 0)))
     held = sum(json.loads(note).get("held", 0) for note in notes)
-    return Intent(staging.key, _counts(observation.get, places, held), files, tuple(notes))
+    return Intent(staging.key, _counts(observation.get, places, held), files, tuple(notes)), written
 
 
 def _waiting_columns() -> list[Column]:

@@ -112,8 +112,15 @@ class StateTable:
                 waiting.append(note["waiting"])
             forgotten += note.get("forget", ())
         self._forget(forgotten, steps, ages, str(batch))
-        record = {"batch": batch, "now": now, "buckets": self.buckets, "steps": steps, "waiting": waiting,
-                  "ages": {title: dict(list(counts.items())[-KEPT_AGES:]) for title, counts in ages.items()}}  # fmt: skip
+        recent = {title: dict(list(counts.items())[-KEPT_AGES:]) for title, counts in ages.items()}
+        record = {
+            "batch": batch,
+            "now": now,
+            "buckets": self.buckets,
+            "steps": steps,
+            "waiting": waiting,
+            "ages": recent,
+        }
         write_whole(self._manifest(batch), json.dumps(record).encode())
         self._clean(batch)
 
@@ -131,6 +138,15 @@ class StateTable:
             runs = steps.setdefault(title, {}).setdefault(str(bucket), [])
             steps[title][str(bucket)] = [*runs, [os.path.basename(run.path), run.rows, run.earliest]]
             ages[title][batch] = ages.setdefault(title, {}).get(batch, 0) - len(pairs)
+
+    def waiting_until(self) -> int | None:
+        """When the first of the messages that wait for another try is due, in microseconds."""
+        newest = self._newest(None)
+        return (
+            min((max(room["earliest"], newest["now"] + 1) for room in newest["waiting"]), default=None)
+            if newest
+            else None
+        )
 
     def earliest(self) -> int | None:
         """The next time at which something is due, in microseconds, if anything waits for a time."""
