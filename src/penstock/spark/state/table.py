@@ -142,11 +142,9 @@ class StateTable:
     def waiting_until(self) -> int | None:
         """When the first of the messages that wait for another try is due, in microseconds."""
         newest = self._newest(None)
-        return (
-            min((max(room["earliest"], newest["now"] + 1) for room in newest["waiting"]), default=None)
-            if newest
-            else None
-        )
+        if newest is None:
+            return None
+        return min((max(room["earliest"], newest["now"] + 1) for room in newest["waiting"]), default=None)
 
     def earliest(self) -> int | None:
         """The next time at which something is due, in microseconds, if anything waits for a time."""
