@@ -258,8 +258,8 @@ def test_parts_are_expected_only_after_a_splitter() -> None:
         _ = app(start().aggregate(latest(), size=2).to("x")).plan
     with pytest.raises(PenstockError, match="size='parts' puts the parts of a split message together"):
         _ = app(start().aggregate(latest(), by=body.id, size=PARTS).to("x")).plan
+    route = start().split(body.lines).aggregate(collect("a"), size=PARTS).aggregate(collect("b"), size=PARTS)
     with pytest.raises(PenstockError, match="no splitter comes before it"):
-        route = start().split(body.lines).aggregate(collect("a"), size=PARTS).aggregate(collect("b"), size=PARTS)
         _ = app(route.to("x")).plan
 
 

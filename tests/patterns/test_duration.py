@@ -24,7 +24,7 @@ def test_ways_to_write_a_length_of_time(written: object, meant: float) -> None:
     "wrong", [0, -1, "0 s", "-5 s", "five s", "5", "5 weeks", "", True, None, float("nan"), float("inf"), "1e999 s", []]
 )
 def test_what_is_no_length_of_time_is_refused(wrong: object) -> None:
-    with pytest.raises(PenstockError, match="timeout=.* is not a length of time"):
+    with pytest.raises(PenstockError, match=r"timeout=.* is not a length of time"):
         seconds(wrong, "timeout")
 
 

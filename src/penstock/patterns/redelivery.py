@@ -61,7 +61,7 @@ class Redelivery:
         if self.delay and self.backoff > 1 and self.attempts > 1:
             marks.append(f"then times {self.backoff:g} up to {duration_text(self.cap)}")
         if self.jitter:
-            marks.append(f"less up to {self.jitter:.0%}")
+            marks.append(f"up to {self.jitter:.0%} sooner")
         if self.errors:
             marks.append(f"for {', '.join(self.errors)}")
         if self.message == ORIGINAL:
