@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from penstock.endpoints.files import Files, Parquet, Table
     from penstock.endpoints.lookup import lookup_table
     from penstock.endpoints.memory import Memory
+    from penstock.endpoints.postgres import Postgres
     from penstock.endpoints.simple import Console, Frame, Rate, Void
     from penstock.expr.columns import body, call, default, function, header, item, lookup, when
     from penstock.expr.jsonpath import jsonpath
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "App", "Console", "Csv", "Files", "Frame", "Json", "Memory", "Message", "Parquet", "Rate", "Route", "Table",
-    "Text", "Void", "Xml", "body", "call", "default", "function", "header", "item", "join", "jsonpath", "lookup",
-    "lookup_table", "when", "xpath", "xpath_number", "xpath_string", "xpath_strings",
+    "App", "Console", "Csv", "Files", "Frame", "Json", "Memory", "Message", "Parquet", "Postgres", "Rate", "Route",
+    "Table", "Text", "Void", "Xml", "body", "call", "default", "function", "header", "item", "join", "jsonpath",
+    "lookup", "lookup_table", "when", "xpath", "xpath_number", "xpath_string", "xpath_strings",
 ]  # fmt: skip
 
 # Loaded when first used: a worker that decodes messages needs none of what routes are written with.
@@ -32,6 +33,7 @@ _HOMES = {
     "endpoints.files": ("Files", "Parquet", "Table"),
     "endpoints.lookup": ("lookup_table",),
     "endpoints.memory": ("Memory",),
+    "endpoints.postgres": ("Postgres",),
     "endpoints.simple": ("Console", "Frame", "Rate", "Void"),
     "expr.columns": ("body", "call", "default", "function", "header", "item", "lookup", "when"),
     "expr.jsonpath": ("jsonpath",),

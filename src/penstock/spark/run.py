@@ -26,6 +26,7 @@ from penstock.spark.session import session
 from penstock.spark.write.console import show
 from penstock.spark.write.intent import Counts
 from penstock.spark.write.outlets import targets
+from penstock.spark.write.postgres import prepare
 from penstock.spark.write.publish import Kept
 from penstock.spark.write.staging import Staging
 from penstock.summary import Summary
@@ -53,6 +54,7 @@ def run_batch(
     plan = app.plan
     check(plan)
     outlets = targets(plan)
+    prepare(outlets.values())
     spark = spark or session(app.name)
     started = time.monotonic()
     run = f"{time.strftime('%Y%m%dT%H%M%S')}-{uuid.uuid4().hex[:8]}"
@@ -64,7 +66,7 @@ def run_batch(
             entry.route: arriving(entry, reading).observe(received[entry.route], F.count(F.lit(1)).alias("received"))
             for entry in plan.entries
         }
-        staging = Staging(f"{app.name}-{run}", scratch)
+        staging = Staging(f"{app.name}-{run}", scratch, scratch)
         counts, kept = execute(lower(plan, sources), plan, outlets, staging, first=True)
         total = sum(observation.get["received"] for observation in received.values())
     except (PythonException, SparkRuntimeException, Py4JJavaError) as error:
