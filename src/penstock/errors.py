@@ -5,11 +5,17 @@ from __future__ import annotations
 import difflib
 import linecache
 import os
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import FrameType
 
+SECRETS = (
+    re.compile(r"""(?<=://)([^:@/?#\s"']*):([^\s"']*)(?=@)"""),
+    re.compile(r"""\b(password)\s*=\s*('[^']*'|[^&\s"']*)"""),
+)
+"""How passwords stand in the address of a server; the second group is the password."""
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -23,7 +29,13 @@ class Origin:
 
     def __str__(self) -> str:
         place = f"{_short(self.file)}:{self.line}"
-        return f"{place}  {self.text}" if self.text else place
+        return f"{place}  {masked(self.text)}" if self.text else place
+
+
+def masked(text: str) -> str:
+    """The text without the passwords of the addresses in it."""
+    hidden = SECRETS[0].sub(r"\1:***", text)
+    return SECRETS[1].sub(r"\1=***", hidden)
 
 
 def caller() -> Origin | None:

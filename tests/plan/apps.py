@@ -13,6 +13,7 @@ from penstock import (
     Json,
     Memory,
     Parquet,
+    Postgres,
     Rate,
     Route,
     Table,
@@ -173,11 +174,13 @@ def every_end() -> App:
         Memory(),
         Rate(),
         Rate(2, 5, numbered, Json("id BIGINT")),
+        Rate(3),
     ]
     sinks = [
         Files("out/a", mode="overwrite"), Files("out/b", format=Json(fields)), Parquet("out/c", mode="overwrite"),
         Table("done"), Table("more", mode="overwrite", warehouse="w"), Memory(), Console(), Console(5), Void(),
         Files("out/d", format=Text()), Memory(format=Json(fields)),
+        Postgres("postgresql://${USER}@db/shop", "orders", "upsert", ["id"]),
     ]  # fmt: skip
     routes = [Route(f"r{index}", source).to(f"c{index}") for index, source in enumerate(sources)]
     bound = {f"c{index}": sink for index, sink in enumerate(sinks)}

@@ -24,10 +24,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Where messages go. `guarantee` is what a replayed batch leaves there."""
+    """Where messages go. `guarantee` is what a replayed batch leaves there; `columns` says that fields are columns."""
 
     kind: ClassVar[str]
     guarantee: ClassVar[str]
+    columns: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return self.kind

@@ -57,6 +57,7 @@ class Parquet(Source, Sink):
 
     kind: ClassVar[str] = "parquet"
     guarantee: ClassVar[str] = "a replayed batch replaces its own files"
+    columns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", os.fspath(self.path))
@@ -149,6 +150,7 @@ class Table(Source, Sink):
 
     kind: ClassVar[str] = "table"
     guarantee: ClassVar[str] = "a replayed batch replaces its own files"
+    columns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "schema", None if self.schema is None else schema(self.schema))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from penstock.endpoints.files import Files, Parquet, Table
+from penstock.endpoints.base import Sink
+from penstock.endpoints.files import Files
 from penstock.endpoints.memory import Memory
 from penstock.endpoints.simple import Void
 from penstock.errors import BadExpression, BadSchema
@@ -92,9 +93,9 @@ def _done(inflows: tuple[Inflow, ...], done) -> tuple[Inflow, ...]:  # type: ign
     return tuple(replace(inflow, scope=done(inflow.scope)) for inflow in inflows)
 
 
-def converts(sink: object, scope: Scope) -> bool:
+def converts(sink: Sink, scope: Scope) -> bool:
     """The sink gets the body written anew: it was rewritten, or the sink wants columns or another format."""
-    if scope.format is None or isinstance(sink, (Parquet, Table)):
+    if scope.format is None or sink.columns:
         return True
     asked = sink.format if isinstance(sink, (Files, Memory)) else None
     if isinstance(asked, Csv) and asked != scope.format:
@@ -106,7 +107,7 @@ def check_sink(outlet: Outlet) -> None:
     """A sink's own schema has room for every field that arrives."""
     asked = outlet.sink.format if isinstance(outlet.sink, (Files, Memory)) else None
     arriving = {inflow.scope.format.name if inflow.scope.format else "json" for inflow in outlet.inflows}
-    if asked is None and len(arriving) > 1 and not isinstance(outlet.sink, (Parquet, Table, Void)):
+    if asked is None and len(arriving) > 1 and not outlet.sink.columns and not isinstance(outlet.sink, Void):
         raise BadSchema(
             f"bodies of different formats arrive in channel {outlet.channel!r}: {', '.join(sorted(arriving))}",
             fix="give its sink a format, or send them to different channels",

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.endpoints.base import Sink, Source
 from penstock.endpoints.files import APPEND, Files, Parquet, Table
 from penstock.endpoints.memory import Memory
+from penstock.endpoints.postgres import Postgres
 from penstock.endpoints.simple import Console, Rate, Void
 from penstock.errors import BadEndpoint, BadFile, BadSchema, did_you_mean
 from penstock.formats import Csv, Format, Json, Text, Xml
@@ -26,11 +27,13 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "files": ("record", "mode", *_FORMATS),
     "parquet": ("schema", "mode"),
     "table": ("schema", "mode", "warehouse"),
+    "postgres": ("table", "mode", "key"),
     "memory": ("partitions", *_FORMATS),
     "rate": ("count", "message", *_FORMATS),
     "console": (),
     "void": (),
 }
+_NEEDED = {"postgres": ("table",)}
 
 
 def read_endpoint(item: Item) -> Source | Sink:
@@ -42,7 +45,8 @@ def read_endpoint(item: Item) -> Source | Sink:
             raise BadEndpoint(f"{item.what}: there is no endpoint {name!r}", item.origin, did_you_mean(name, _KEYS))
         return simple[name]()
     entries = item.entries()
-    kinds = [name for name in entries if name in _KEYS]
+    known = [name for name in entries if name in _KEYS]
+    kinds = [name for name in known if not any(name in _KEYS[other] for other in known)]
     if len(kinds) != 1:
         name = kinds[1] if kinds else next(iter(entries), "")
         said = f"is both {kinds[0]!r} and {kinds[1]!r}" if kinds else f"names no endpoint: {name!r} is none"
@@ -50,7 +54,7 @@ def read_endpoint(item: Item) -> Source | Sink:
         raise BadEndpoint(f"{item.what} {said}", origin, did_you_mean(name, _KEYS))
     kind = kinds[0]
     with item.located():
-        return _made(kind, item.keys((kind,), _KEYS[kind]))
+        return _made(kind, item.keys((kind, *_NEEDED.get(kind, ())), _KEYS[kind]))
 
 
 def _made(kind: str, found: dict[str, Item]) -> Source | Sink:
@@ -66,6 +70,8 @@ def _made(kind: str, found: dict[str, Item]) -> Source | Sink:
             return Parquet(main.text(), **options)
         case "table":
             return Table(main.text(), **options)
+        case "postgres":
+            return Postgres(main.text(), **options)
         case "memory":
             return Memory((), **options)
         case "rate":
@@ -81,6 +87,8 @@ def _option(name: str, item: Item) -> object:
             return item.integer()
         case "schema":
             return _schema(item)
+        case "key":
+            return item.texts() if item.is_list else item.text()
         case "message":
             return imported(item)
     return item.text()
@@ -150,6 +158,11 @@ def write_endpoint(end: Source | Sink, what: str) -> dict[str, object] | str:
         case Table(name, fields, mode, warehouse):
             elsewhere = warehouse if warehouse != Table("t").warehouse else None
             return {"table": name, **_options(schema=_ddl(fields), mode=mode, warehouse=elsewhere)}
+        case Postgres(url, table, mode, key):
+            if end.has_secret:
+                raise BadEndpoint(f"{what}: a password is not written to a file", None,
+                                  "put it into an environment variable and write ${NAME} in the url")  # fmt: skip
+            return {"postgres": url, "table": table, **_options(mode=mode, key=list(key) or None)}
         case Memory(messages, form, partitions):
             if messages:
                 raise BadEndpoint(f"{what}: messages in memory cannot be written as YAML", None, "put them into a file")

@@ -58,7 +58,7 @@ class Rounds:
         held, batch = 0, 0
         stops = not self.waits
         while True:
-            staging = Staging(f"{key}-{batch:05d}" if batch else key, scratch)
+            staging = Staging(f"{key}-{batch:05d}" if batch else key, scratch, scratch)
             done = self.run(data if not batch else nothing, batch, outlets, staging, first=not batch, stops=stops)
             yield done
             held, batch = held + done.intent.counts.held, batch + 1

@@ -30,6 +30,7 @@ from penstock.spark.state.table import StateTable
 from penstock.spark.write.console import show
 from penstock.spark.write.intent import Counts
 from penstock.spark.write.outlets import Target, targets
+from penstock.spark.write.postgres import prepare
 from penstock.spark.write.publish import Kept
 from penstock.spark.write.staging import Staging
 from penstock.summary import Summary
@@ -57,6 +58,7 @@ def run_batch(
     plan = app.plan
     check(plan)
     outlets = targets(plan)
+    prepare(outlets.values())
     spark = spark or session(app.name)
     started = time.monotonic()
     run = f"{time.strftime('%Y%m%dT%H%M%S')}-{uuid.uuid4().hex[:8]}"
@@ -86,7 +88,7 @@ def _passes(plan: Plan, data: DataFrame, outlets: Mapping[int, Target], key: str
     if plan.remembers:
         state = StateTable(os.path.join(scratch, "state"), FLUSH)
         return Rounds(plan, state).until_quiet(data, outlets, key, scratch)
-    return iter([execute(lower(plan, data), plan, outlets, Staging(key, scratch), first=True)])
+    return iter([execute(lower(plan, data), plan, outlets, Staging(key, scratch, scratch), first=True)])
 
 
 def summarized(plan: Plan, counts: Counts, received: int, seconds: float) -> Summary:

@@ -33,6 +33,7 @@ from penstock.spark.state.table import StateTable
 from penstock.spark.write.console import show
 from penstock.spark.write.intent import Counts, Journal
 from penstock.spark.write.outlets import Target, targets
+from penstock.spark.write.postgres import prepare
 from penstock.spark.write.publish import Kept, publish
 from penstock.spark.write.staging import Staging
 from penstock.summary import Summary
@@ -59,6 +60,7 @@ def run_stream(
     plan = app.plan
     check(plan)
     outlets = targets(plan)
+    prepare(outlets.values())
     spark = spark or session(app.name)
     scratch = tempfile.mkdtemp(prefix="penstock-")
     try:
@@ -133,7 +135,7 @@ class _Batches:
         started = time.monotonic()
         # The same checkpoint is the same query; another stream of this app must not replace its batches.
         query = str(data.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))[:8]
-        staging = Staging(f"{self.plan.name}-{query}-{number:09d}", self.scratch)
+        staging = Staging(f"{self.plan.name}-{query}-{number:09d}", self.scratch, self.journal.staging)
         known = self.journal.find(number, query)
         if known is not None:
             kept = publish(known, self.all_targets, replace(staging, key=known.key))

@@ -18,16 +18,18 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from penstock import App, Files, Json, Memory, Parquet, Route, Table, body, function
+from penstock import App, Files, Json, Memory, Parquet, Postgres, Route, Table, body, function
 from penstock.errors import PenstockError
 from penstock.spark import execute, stream
 from penstock.spark.frame import NOTE
 from penstock.spark.run import RunResult, run_batch
 from penstock.spark.stream import run_stream
 from penstock.spark.write import intent, publish
+from penstock.spark.write import postgres as postgres_sink
 from penstock.spark.write.intent import KEPT_INTENTS, Counts, Intent, Journal, StagedFile
 from penstock.spark.write.outlets import targets
 from penstock.spark.write.staging import Staging
+from tests.database import Database
 from tests.spark.files import contents, records
 
 ORDER = Json("id BIGINT, note STRING")
@@ -38,15 +40,16 @@ def mark(number: int) -> str:
     return f"{number}-{uuid.uuid4().hex}"
 
 
-def every_sink(home: Path) -> App:
-    """Files in; lines, columns, a table, memory and dead letters out."""
+def every_sink(home: Path, url: str) -> App:
+    """Files in; lines, columns, a table, rows on a server, memory and dead letters out."""
     marked = function(mark, body.id, returns="STRING")
     route = Route("intake", Files(home / "in", ORDER)).filter(body.id != 0).enrich({"note": marked})
     return App(
         "orders",
-        route.multicast("x", "y", "z", "kept"),
+        route.multicast("x", "y", "z", "rows", "kept"),
         sinks={"x": Files(home / "lines"), "y": Parquet(home / "columns"),
-               "z": Table("orders", warehouse=str(home / "warehouse")), "kept": Memory()},
+               "z": Table("orders", warehouse=str(home / "warehouse")),
+               "rows": Postgres(url, "orders"), "kept": Memory()},
         dead_letters=Files(home / "dead"),
     )  # fmt: skip
 
@@ -56,16 +59,17 @@ def write(path: Path, *ids: object) -> None:
     path.write_text("".join(json.dumps({"id": number}) + "\n" for number in ids))
 
 
-def run(home: Path, spark: SparkSession) -> RunResult:
-    return run_stream(every_sink(home), str(home / "checkpoint"), once=True, spark=spark)
+def run(home: Path, postgres: Database, spark: SparkSession) -> RunResult:
+    return run_stream(every_sink(home, postgres.url), str(home / "checkpoint"), once=True, spark=spark)
 
 
-def held(home: Path) -> dict[str, list[Any]]:
+def held(home: Path, postgres: Database) -> dict[str, list[Any]]:
     """What every sink has: (id, note), and the bodies of dead letters."""
     found = {"lines": [(record["id"], record["note"]) for record in records(home / "lines")]}
     for name, place in (("columns", home / "columns"), ("table", home / "warehouse" / "orders")):
         rows = parquet.read_table(place).to_pylist() if place.exists() else []
         found[name] = [(row["id"], row["note"]) for row in rows]
+    found["rows"] = [(row["id"], row["note"]) for row in postgres.rows("orders")]
     return found | {"dead": [json.loads(letter["body"])["id"] for letter in records(home / "dead")]}
 
 
@@ -116,17 +120,19 @@ MOMENTS: dict[str, tuple[Any, str, Callable[[Any], Any], bool]] = {
     "names sealed": (Journal, "write", before(), False),
     "intent half written": (intent, "write_whole", half, False),
     "intent written": (Journal, "write", after, True),
+    "rows not committed": (postgres_sink, "_insert", after, True),
+    "rows loaded": (publish, "load", after, True),
     "one file published": (publish, "_rename", before(2), True),
     "one sink published": (publish, "_move", before(2), True),
     "all but the dead letters published": (publish, "_move", before(4), True),
-    "staging not cleared": (Staging, "clear", before(6), True),
+    "staging not cleared": (Staging, "clear", before(7), True),
     "all published": (execute, "publish", after, True),
 }
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_every_sink_has_every_message_once_whenever_it_stopped(
-    moment: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    moment: str, spark: SparkSession, postgres: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner, name, failing, computed = MOMENTS[moment]
     write(tmp_path / "in" / "a.jsonl", 1, 2, 0, "x")
@@ -134,12 +140,12 @@ def test_every_sink_has_every_message_once_whenever_it_stopped(
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, failing(getattr(owner, name)))
         with pytest.raises(PenstockError, match="here it ends"):
-            run(tmp_path, spark)
-    stopped = held(tmp_path)
-    result = run(tmp_path, spark)
-    sinks = held(tmp_path)
+            run(tmp_path, postgres, spark)
+    stopped = held(tmp_path, postgres)
+    result = run(tmp_path, postgres, spark)
+    sinks = held(tmp_path, postgres)
     assert [number for number, _ in sinks["lines"]] == [1, 2, 3]
-    assert sinks["lines"] == sinks["columns"] == sinks["table"]
+    assert sinks["lines"] == sinks["columns"] == sinks["table"] == sinks["rows"]
     assert sinks["dead"] == ["x"]
     assert all(sinks[name][: len(found)] == found for name, found in stopped.items())
     assert (result.summary.received, result.summary.delivered["x"]) == (5, 3)
@@ -149,22 +155,30 @@ def test_every_sink_has_every_message_once_whenever_it_stopped(
     assert not list(tmp_path.rglob("_staging"))
 
 
-def test_killed_processes_leave_every_message_once(tmp_path: Path) -> None:
+def test_killed_processes_leave_every_message_once(tmp_path: Path, postgres: Database) -> None:
     write(tmp_path / "in" / "a.jsonl", 1, 2, 0, "x")
-    for killed in ("names sealed", "one sink published", ""):
-        command = [sys.executable, "-c", "from tests.spark.write.test_intent import die; die()", str(tmp_path), killed]
-        done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=120)
+    for killed in ("names sealed", "rows not committed", "one sink published", ""):
+        command = [
+            sys.executable,
+            "-c",
+            "from tests.spark.write.test_intent import die; die()",
+            str(tmp_path),
+            postgres.url,
+        ]
+        done = subprocess.run(
+            [*command, killed], cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=120
+        )
         assert done.returncode == (-signal.SIGKILL if killed else 0), done.stderr
-    sinks = held(tmp_path)
+    sinks = held(tmp_path, postgres)
     assert [number for number, _ in sinks["lines"]] == [1, 2]
-    assert sinks["lines"] == sinks["columns"] == sinks["table"]
+    assert sinks["lines"] == sinks["columns"] == sinks["table"] == sinks["rows"]
     assert sinks["dead"] == ["x"]
     assert not list(tmp_path.rglob("_staging"))
 
 
 def die() -> None:
     """What the process above runs: the app, killed without a chance to clean up at the moment it is told."""
-    home, moment = Path(sys.argv[1]), sys.argv[2]
+    home, url, moment = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     if moment:
         owner, name, failing, _ = MOMENTS[moment]
         ending = failing(getattr(owner, name))
@@ -176,42 +190,46 @@ def die() -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         setattr(owner, name, killed)
-    run_stream(every_sink(home), str(home / "checkpoint"), once=True)
+    run_stream(every_sink(home, url), str(home / "checkpoint"), once=True)
 
 
-def test_removing_the_last_entry_of_the_commit_log_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_removing_the_last_entry_of_the_commit_log_changes_nothing(
+    spark: SparkSession, postgres: Database, tmp_path: Path
+) -> None:
     write(tmp_path / "in" / "a.jsonl", 1, "x")
-    run(tmp_path, spark)
+    run(tmp_path, postgres, spark)
     write(tmp_path / "in" / "b.jsonl", 2)
-    run(tmp_path, spark)
-    sinks = written(tmp_path)
+    run(tmp_path, postgres, spark)
+    sinks, rows = written(tmp_path), postgres.rows("orders")
     (tmp_path / "checkpoint" / "commits" / "1").unlink()
-    result = run(tmp_path, spark)
+    result = run(tmp_path, postgres, spark)
     assert (result.summary.batches, result.summary.received, result.summary.delivered["x"]) == (1, 1, 1)
-    assert written(tmp_path) == sinks
+    assert (written(tmp_path), postgres.rows("orders")) == (sinks, rows)
     write(tmp_path / "in" / "c.jsonl", 3)
-    run(tmp_path, spark)
-    assert [number for number, _ in held(tmp_path)["lines"]] == [1, 2, 3]
+    run(tmp_path, postgres, spark)
+    assert [number for number, _ in held(tmp_path, postgres)["lines"]] == [1, 2, 3]
 
 
-def test_a_batch_whose_messages_changed_is_not_published(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_batch_whose_messages_changed_is_not_published(
+    spark: SparkSession, postgres: Database, tmp_path: Path
+) -> None:
     write(tmp_path / "in" / "a.jsonl", 1)
-    run(tmp_path, spark)
+    run(tmp_path, postgres, spark)
     for entry in ("commits/0", "offsets/0"):
         (tmp_path / "checkpoint" / entry).unlink()
     write(tmp_path / "in" / "b.jsonl", 2)
     with pytest.raises(PenstockError, match="batch 0 was computed before, from other messages than its checkpoint"):
-        run(tmp_path, spark)
+        run(tmp_path, postgres, spark)
 
 
-def test_an_intent_of_another_stream_is_not_used(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_intent_of_another_stream_is_not_used(spark: SparkSession, postgres: Database, tmp_path: Path) -> None:
     write(tmp_path / "in" / "a.jsonl", 1)
-    run(tmp_path, spark)
+    run(tmp_path, postgres, spark)
     for path in sorted((tmp_path / "checkpoint").rglob("*"), reverse=True):
         if "penstock-batches" not in str(path):
             path.unlink() if path.is_file() else path.rmdir()
-    assert len(run(tmp_path, spark).channels["kept"]) == 1
-    assert [number for number, _ in held(tmp_path)["lines"]] == [1, 1]
+    assert len(run(tmp_path, postgres, spark).channels["kept"]) == 1
+    assert [number for number, _ in held(tmp_path, postgres)["lines"]] == [1, 1]
 
 
 def test_a_journal_keeps_the_last_intents(tmp_path: Path) -> None:
@@ -241,9 +259,9 @@ def test_an_intent_is_the_same_after_reading(tmp_path: Path) -> None:
     assert known.counts.received == 9
 
 
-def test_what_cannot_be_published_is_named(tmp_path: Path) -> None:
-    app = every_sink(tmp_path)
-    staging, counts = Staging("key", str(tmp_path)), Counts({}, {}, 0, 0)
+def test_what_cannot_be_published_is_named(postgres: Database, tmp_path: Path) -> None:
+    app = every_sink(tmp_path, postgres.url)
+    staging, counts = Staging("key", str(tmp_path), str(tmp_path)), Counts({}, {}, 0, 0)
     lost = StagedFile("x", f"{tmp_path}/staged", f"{tmp_path}/final", 1, 0)
     with pytest.raises(PenstockError) as caught:
         publish.publish(Intent("key", counts, (lost,)), targets(app.plan), staging)
@@ -260,7 +278,9 @@ def test_what_cannot_be_published_is_named(tmp_path: Path) -> None:
     )
 
 
-def test_notes_are_in_the_intent(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notes_are_in_the_intent(
+    spark: SparkSession, postgres: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lowered = stream.lower
 
     def noting(*arguments: Any) -> Any:
@@ -272,21 +292,21 @@ def test_notes_are_in_the_intent(spark: SparkSession, tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(stream, "lower", noting)
     write(tmp_path / "in" / "a.jsonl", 1, 2)
-    result = run(tmp_path, spark)
+    result = run(tmp_path, postgres, spark)
     (path,) = (tmp_path / "checkpoint" / "penstock-batches").iterdir()
     found = msgspec.json.decode(path.read_bytes(), type=Intent)
     assert found.notes == ('{"state": "é"}',) * len(found.notes)
     assert len(found.notes) >= 1
     assert result.summary.delivered["x"] == 2
     assert result.summary.conserved
-    assert {file.channel for file in found.files} == {"x", "y", "z", "kept"}
+    assert {file.channel for file in found.files} == {"x", "y", "z", "rows", "kept"}
 
 
 def test_a_batch_run_that_cannot_publish_says_so(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, postgres: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "in" / "a.jsonl", 1)
     monkeypatch.setattr(publish, "_rename", before()(publish._rename))
     with pytest.raises(Crash):
-        run_batch(every_sink(tmp_path), spark)
+        run_batch(every_sink(tmp_path, postgres.url), spark)
     assert not list(tmp_path.rglob("_staging"))

@@ -60,6 +60,7 @@ class Journal:
 
     def __init__(self, checkpoint: str) -> None:
         self.directory = os.path.join(checkpoint, "penstock-batches")
+        self.staging = os.path.join(checkpoint, "penstock-staging")
         self.offsets = os.path.join(checkpoint, "offsets")
 
     def write(self, number: int, intent: Intent) -> None:

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.endpoints.base import Sink, Source
 from penstock.endpoints.files import ADDED, OVERWRITE, Files, Parquet, Table, root_of
 from penstock.endpoints.memory import Memory
+from penstock.endpoints.postgres import Postgres, fits
 from penstock.endpoints.simple import Console, Void
-from penstock.errors import BadEndpoint, BadSchema
+from penstock.errors import BadEndpoint, BadSchema, did_you_mean
 from penstock.formats import Format, Json
 from penstock.plan.plan import Outlet, Plan
-from penstock.schema import EMPTY, Struct, merge
+from penstock.schema import EMPTY, VARIANT, Scalar, Struct, merge
 from penstock.spark.frame import DEAD, Places
 
-LINES, DOCUMENT, CSV, PARQUET, KEEP = "lines", "document", "csv", "parquet", "keep"
+LINES, DOCUMENT, CSV, PARQUET, ROWS, KEEP = "lines", "document", "csv", "parquet", "rows", "keep"
 DEAD_LETTERS = "dead letters"
+POSITION = "_position"
+"""The column of a table on a server that its rows are in order by."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """One sink: its place number, how its files look, and where they are published (nowhere for KEEP)."""
+    """One sink: its place number, how its files look, and where they are published.
+
+    Files go to a directory, ROWS to a table of a server, and KEEP to nowhere but the driver.
+    """
 
     place: int
     channel: str
@@ -31,15 +37,16 @@ class Target:
     overwrite: bool = False
     rows: int | None = None
     dead: bool = False
+    table: Postgres | None = None
 
     @property
     def ending(self) -> str:
-        names = {PARQUET: "parquet", KEEP: "arrow", CSV: "csv", DOCUMENT: "xml"}
+        names = {PARQUET: "parquet", ROWS: "parquet", KEEP: "arrow", CSV: "csv", DOCUMENT: "xml"}
         return names.get(self.style) or ("jsonl" if self.format.name == "json" else "txt")
 
     @property
     def wants_meta(self) -> bool:
-        return self.dead or self.style in (PARQUET, KEEP)
+        return self.dead or self.style in (PARQUET, ROWS, KEEP)
 
 
 def targets(plan: Plan) -> dict[int, Target]:
@@ -57,6 +64,7 @@ def _check(plan: Plan, written: list[Target]) -> None:
     """What would lose files or make them unreadable, found before Spark starts."""
     owners = {_place(entry.source): f"route {entry.route!r} reads" for entry in plan.entries if _place(entry.source)}
     for target in written:
+        _check_columns(target)
         if target.directory is None:
             continue
         directory, writes = os.path.realpath(target.directory), f"{_called(target)} writes to"
@@ -66,10 +74,28 @@ def _check(plan: Plan, written: list[Target]) -> None:
         if os.path.isfile(directory):
             raise BadEndpoint(f"{writes} {target.directory}, which is a file", fix="name a directory")
         owners[directory] = writes
-        clash = [name for name in ADDED if name in target.format.schema.names]
-        if target.style == PARQUET and clash:
-            raise BadSchema(f"{_called(target)} writes columns, and {clash[0]!r} is one that Penstock adds itself",
-                            fix="translate the field to another name")  # fmt: skip
+
+
+def _check_columns(target: Target) -> None:
+    if target.style not in (PARQUET, ROWS) or target.dead:
+        return
+    names = target.format.schema.names
+    added = (*ADDED, POSITION) if target.style == ROWS else ADDED
+    rename = "translate the field to another name"
+    for name in names:
+        if name in added:
+            raise BadSchema(f"{_called(target)} writes columns, and {name!r} is one that Penstock adds itself",
+                            fix=rename)  # fmt: skip
+        if target.table is not None and not fits(name):
+            raise BadSchema(
+                f"{_called(target)} writes a column {name!r}: PostgreSQL has no names that long", fix=rename
+            )
+    for name in target.table.key if target.table is not None else ():
+        kind = target.format.schema.get(name)
+        if not isinstance(kind, Scalar) or kind == VARIANT:
+            what = f"has no field {name!r}" if kind is None else f"has {name!r} as {kind}"
+            raise BadSchema(f"the key of {target.table} is {name!r}, and {_called(target)} {what}",
+                            fix=did_you_mean(name, names))  # fmt: skip
 
 
 def _place(source: Source) -> str | None:
@@ -91,7 +117,9 @@ def _dead_target(sink: Sink) -> Target | None:
     if target is None:
         return None
     style = LINES if target.style in (CSV, DOCUMENT) else target.style
-    return Target(DEAD, DEAD_LETTERS, style, target.directory, target.format, target.overwrite, target.rows, dead=True)
+    if target.table is not None and target.table.key:
+        raise BadEndpoint("dead letters cannot replace each other", fix="leave out mode and key of their table")
+    return replace(target, style=style, dead=True)
 
 
 def _styled(sink: Sink, place: int, channel: str, arriving: Format) -> Target | None:
@@ -112,14 +140,18 @@ def _styled(sink: Sink, place: int, channel: str, arriving: Format) -> Target | 
             return Target(place, channel, KEEP, None, format or arriving)
         case Console(rows):
             return Target(place, channel, KEEP, None, arriving, rows=rows)
-    raise BadEndpoint(f"Spark cannot write to {sink}", fix="use Files, Parquet, Table, Memory, Console or Void")
+        case Postgres():
+            return Target(place, channel, ROWS, None, arriving, table=sink)
+    raise BadEndpoint(
+        f"Spark cannot write to {sink}", fix="use Files, Parquet, Table, Postgres, Memory, Console or Void"
+    )
 
 
 def _arriving_format(outlet: Outlet, plan: Plan) -> Format:
     """The source's own format where nothing rewrote the body; JSON of all fields otherwise."""
     formats = {inflow.scope.format for inflow in outlet.inflows}
     only = next(iter(formats)) if len(formats) == 1 else None
-    if only is not None and not isinstance(outlet.sink, (Parquet, Table)):
+    if only is not None and not outlet.sink.columns:
         return only
     schema: Struct = EMPTY
     for inflow in outlet.inflows:

@@ -16,7 +16,8 @@ from penstock.errors import BadEndpoint
 from penstock.message import DeadLetter, Lineage, Message, Position
 from penstock.spark.write.durable import sync
 from penstock.spark.write.intent import Intent, StagedFile
-from penstock.spark.write.outlets import KEEP, Target
+from penstock.spark.write.outlets import KEEP, ROWS, Target
+from penstock.spark.write.postgres import load
 from penstock.spark.write.staging import Staging
 
 
@@ -40,9 +41,12 @@ def publish(intent: Intent, targets: Mapping[int, Target], staging: Staging, fir
             raise BadEndpoint(f"batch {intent.key} was computed for channel {file.channel!r}, which has no sink now",
                               fix="start the app as it was once more, then change it")  # fmt: skip
         files[file.channel].append(file)
-    for target in targets.values():
+    # Servers first: they are the ones that may refuse.
+    for target in sorted(targets.values(), key=lambda target: target.style != ROWS):
         mine = files[target.channel]
-        if target.style == KEEP:
+        if target.style == ROWS:
+            load(mine, target, intent.key)
+        elif target.style == KEEP:
             # They do not outlive the process: when a batch is published again, there is nothing to show.
             for file in mine:
                 if os.path.exists(file.path):

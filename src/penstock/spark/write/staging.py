@@ -17,11 +17,13 @@ class Staging:
     """The directories of one attempt to compute a batch; pickled to the tasks.
 
     Files are staged on the file system of the place where they end, so that a rename is all that is left.
-    `scratch` ends with the process. Another attempt has other names and removes what this one left.
+    `scratch` ends with the process; rows for a server wait in `lasting`, beside the checkpoint of a stream.
+    Another attempt has other names and removes what this one left.
     """
 
     key: str
     scratch: str
+    lasting: str
     attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
 
     def directory(self, target: Target) -> str:
@@ -51,4 +53,6 @@ class Staging:
             remove_if_empty(parent)
 
     def _parent(self, target: Target) -> str:
-        return os.path.join(target.directory, "_staging") if target.directory else self.scratch
+        if target.directory:
+            return os.path.join(target.directory, "_staging")
+        return self.scratch if target.style == KEEP else self.lasting

@@ -7,6 +7,7 @@ import json
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import msgspec
@@ -22,7 +23,8 @@ from penstock.formats.xml import parse
 from penstock.spark.frame import NOTE
 from penstock.spark.write.durable import sync
 from penstock.spark.write.encode import META
-from penstock.spark.write.outlets import CSV, DOCUMENT, KEEP, PARQUET, Target
+from penstock.spark.write.flat import flat
+from penstock.spark.write.outlets import CSV, DOCUMENT, KEEP, PARQUET, ROWS, Target
 from penstock.spark.write.staging import Staging
 
 MANIFEST = "place INT, path STRING, rows BIGINT, partition INT"
@@ -41,7 +43,9 @@ class TaskWriter:
     """The function that Spark maps over the batches of a partition; pickled to the workers."""
 
     def __init__(self, targets: Mapping[int, Target], staging: Staging) -> None:
-        self.targets, self.staging = dict(targets), staging
+        # Tasks have no business with the addresses and passwords of servers.
+        self.targets = {place: replace(target, table=None) for place, target in targets.items()}
+        self.staging = staging
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -76,8 +80,10 @@ class TaskWriter:
         directory = self.staging.directory(target)
         os.makedirs(directory, exist_ok=True)
         path = os.path.join(directory, f"{target.place}-{partition:05d}-{uuid.uuid4().hex}.{target.ending}")
-        makers: dict[str, Any] = {PARQUET: ParquetWriter, KEEP: KeepWriter, CSV: CsvWriter, DOCUMENT: DocumentWriter}
-        if target.dead and target.style not in (PARQUET, KEEP):
+        makers: dict[str, Any] = {
+            PARQUET: ParquetWriter, ROWS: ParquetWriter, KEEP: KeepWriter, CSV: CsvWriter, DOCUMENT: DocumentWriter,
+        }  # fmt: skip
+        if target.dead and target.style not in (PARQUET, ROWS, KEEP):
             return DeadLetterWriter(path), path
         return makers.get(target.style, LineWriter)(path, target), path
 
@@ -215,6 +221,8 @@ class ParquetWriter:
 
     def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
         table = self._dead(bodies, meta) if self.target.dead else self._fields(bodies, meta)
+        if self.target.style == ROWS:
+            table = flat(table, dict(self.target.format.schema.fields))
         if self.writer is None:
             self.writer = pyarrow.parquet.ParquetWriter(self.path, table.schema, compression="zstd")
         self.writer.write_table(table)
