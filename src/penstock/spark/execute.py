@@ -13,7 +13,7 @@ from penstock.plan.plan import Plan
 from penstock.spark.frame import AT, BODY, COPIES, DEAD, Places
 from penstock.spark.write.encode import encoded
 from penstock.spark.write.outlets import Target
-from penstock.spark.write.publish import Kept, Staged, discard, publish
+from penstock.spark.write.publish import Kept, Staged, check_visible, discard, publish
 from penstock.spark.write.task import MANIFEST, TaskWriter
 
 
@@ -50,6 +50,7 @@ def execute(
     try:
         written = observed.filter(F.col(AT).isin(*targets)).mapInArrow(TaskWriter(targets, run, scratch), MANIFEST)
         manifest = [Staged(*row) for row in written.collect()]
+        check_visible(manifest, targets)
     except BaseException:
         discard(targets, run, scratch)
         raise

@@ -54,18 +54,30 @@ def use_this_python(local: bool) -> None:
         os.environ["PYSPARK_PYTHON"] = sys.executable
 
 
+def executor_options(quick: bool, here: bool) -> str:
+    """Options for Java on the workers of a cluster; `here` are workers on this machine, with its files."""
+    archive = archive_options(find_java()) if here else []
+    return " ".join(map(quoted, [*_computing_options(quick), *archive]))
+
+
 def _java_options(quick: bool) -> list[str]:
     few_cores = (os.cpu_count() or 1) <= 2
     return [
         f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
         "-Xlog:disable",
         "-Xlog:all=error,cds*=off:stderr",
-        "-XX:+UseSerialGC" if quick or few_cores else "-XX:+UseParallelGC",
+        *(["-XX:+UseSerialGC" if few_cores else "-XX:+UseParallelGC"] if not quick else []),
+        *_computing_options(quick),
+    ]
+
+
+def _computing_options(quick: bool) -> list[str]:
+    return [
         # The whole app is one generated method, often past the size from which Java only interprets.
         "-XX:-DontCompileHugeMethods",
         # Spark searches the text of a Python error with a regular expression that needs a deep stack.
         "-Xss8m",
-        *(["-XX:TieredStopAtLevel=1"] if quick else []),
+        *(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"] if quick else []),
     ]
 
 

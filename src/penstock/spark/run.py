@@ -23,6 +23,7 @@ from penstock.spark.failure import stopped
 from penstock.spark.lower import lower
 from penstock.spark.read.arrive import Reading, arriving
 from penstock.spark.session import session
+from penstock.spark.ship import ship
 from penstock.spark.write.console import show
 from penstock.spark.write.outlets import targets
 from penstock.spark.write.publish import Kept
@@ -52,6 +53,7 @@ def run_batch(
     check(plan)
     outlets = targets(plan)
     spark = spark or session(app.name)
+    ship(spark)
     started = time.monotonic()
     run = f"{time.strftime('%Y%m%dT%H%M%S')}-{uuid.uuid4().hex[:8]}"
     scratch = tempfile.mkdtemp(prefix="penstock-")

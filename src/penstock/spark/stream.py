@@ -24,6 +24,7 @@ from penstock.spark.lower import lower
 from penstock.spark.read.arrive import Reading, arriving
 from penstock.spark.run import RunResult, summarized
 from penstock.spark.session import session
+from penstock.spark.ship import ship
 from penstock.spark.write.console import show
 from penstock.spark.write.outlets import Target, targets
 from penstock.spark.write.publish import Kept
@@ -52,6 +53,7 @@ def run_stream(
     check(plan)
     outlets = targets(plan)
     spark = spark or session(app.name)
+    ship(spark)
     scratch = tempfile.mkdtemp(prefix="penstock-")
     try:
         place = os.path.abspath(checkpoint) if checkpoint else os.path.join(scratch, "checkpoint")

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.errors import BadEndpoint
 from penstock.message import DeadLetter, Lineage, Message, Position
 from penstock.spark.write.outlets import KEEP, Target, staging
 
@@ -55,6 +56,19 @@ def publish(
             _remove_if_empty(os.path.join(str(target.directory), "_staging"))
     shutil.rmtree(os.path.join(scratch, run), ignore_errors=True)
     return kept
+
+
+def check_visible(listed: Iterable[Staged], targets: Mapping[int, Target]) -> None:
+    """On a cluster a task may have written to the disk of its own machine."""
+    for line in listed:
+        if not os.path.exists(line.path):
+            directory = targets[line.place].directory
+            raise BadEndpoint(
+                f"a task wrote {line.path}, and the driver does not see it",
+                fix=f"all machines of the cluster have to share {directory}"
+                if directory
+                else "sinks that keep messages in the driver need a TMPDIR that all machines share",
+            )
 
 
 def discard(targets: Mapping[int, Target], run: str, scratch: str) -> None:
