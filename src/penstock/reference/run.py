@@ -37,7 +37,7 @@ class Outcome:
 
     def summary(self, app: str) -> Summary:
         delivered = {channel: len(messages) for channel, messages in self.channels.items()}
-        return Summary(app, 1, self.received, self.copied, delivered, self.filtered, len(self.dead))
+        return Summary(app, 1, self.received, self.copied, delivered, dict(self.filtered), len(self.dead))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -196,8 +197,8 @@ def _wait(running: Cluster, begun: Sequence[subprocess.Popen[bytes]], workers: i
 
 def _last_words(log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines()
-    told = [line for line in lines if "Exception" in line or " ERROR " in line] or lines or ["it wrote nothing"]
-    return told[0].strip()
+    raised = [line for line in lines if re.match(r"(Caused by: )?[\w.$]+(Exception|Error)\b", line)]
+    return (raised or [line for line in lines if " ERROR " in line] or ["it wrote nothing", *lines])[-1].strip()
 
 
 def _ask(web: str) -> Mapping[str, Any]:
