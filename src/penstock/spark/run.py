@@ -60,6 +60,7 @@ def run_batch(
     outlets = targets(plan)
     prepare(outlets.values())
     spark = spark or session(app.name)
+    ship(spark)
     started = time.monotonic()
     run = f"{time.strftime('%Y%m%dT%H%M%S')}-{uuid.uuid4().hex[:8]}"
     scratch = tempfile.mkdtemp(prefix="penstock-")

@@ -62,6 +62,7 @@ def run_stream(
     outlets = targets(plan)
     prepare(outlets.values())
     spark = spark or session(app.name)
+    ship(spark)
     scratch = tempfile.mkdtemp(prefix="penstock-")
     try:
         place = os.path.abspath(checkpoint) if checkpoint else os.path.join(scratch, "checkpoint")
