@@ -85,6 +85,9 @@ def compute(
         chosen = observed.filter(F.col(AT).isin(*targets, NOTE))
         written = chosen.mapInArrow(TaskWriter(targets, staging), MANIFEST)
         manifest = written.collect()
+        for row in manifest:
+            if row.place in targets:
+                staging.check_visible(targets[row.place], row.path)
     except BaseException:
         _forget(targets, staging)
         raise

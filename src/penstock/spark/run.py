@@ -26,6 +26,7 @@ from penstock.spark.read.arrive import Reading, arriving
 from penstock.spark.received import observed, received
 from penstock.spark.rounds import Rounds
 from penstock.spark.session import session
+from penstock.spark.ship import ship
 from penstock.spark.state.table import StateTable
 from penstock.spark.write.console import show
 from penstock.spark.write.intent import Counts

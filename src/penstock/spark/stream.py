@@ -29,6 +29,7 @@ from penstock.spark.read.ticks import with_ticks
 from penstock.spark.rounds import Rounds
 from penstock.spark.run import RunResult, summarized
 from penstock.spark.session import session
+from penstock.spark.ship import ship
 from penstock.spark.state.table import StateTable
 from penstock.spark.write.console import show
 from penstock.spark.write.intent import Counts, Journal

@@ -11,10 +11,10 @@ from penstock.plan.demand import converts
 from penstock.plan.plan import Plan, Scope
 from penstock.spark import frame
 from penstock.spark.frame import AT, BODY, COPIES, SCOPE, WAITING, Places, scope_column
-from penstock.spark.state.waiting import DUE, envelope
+from penstock.spark.state.waiting import DUE, TRIES, attempt, envelope
 from penstock.spark.write.outlets import Target
 
-META, WRITTEN = "meta", "written"
+META, WRITTEN, ATTEMPT = "meta", "written", "attempt"
 _META_COLUMNS = (
     frame.ID, frame.HEADERS, frame.ATTACHMENTS, frame.TOPIC, frame.PARTITION, frame.OFFSET, frame.TIME,
     frame.PARENT, frame.INDEX, frame.COUNT, frame.ERROR,
@@ -27,7 +27,8 @@ def encoded(data: DataFrame, plan: Plan, targets: Mapping[int, Target]) -> DataF
     `meta` is null where nobody wants it.
     """
     described = [place for place, target in targets.items() if target.wants_meta]
-    meta = F.struct(*_META_COLUMNS)
+    tries = attempt(F.col(frame.ERROR).getField("route")) if TRIES in data.columns else F.lit(1)
+    meta = F.struct(*_META_COLUMNS, tries.alias(ATTEMPT))
     wanted = F.col(AT).isin(*described) if described else F.lit(False)
     body, written = _body(plan)
     counted = [COPIES]
