@@ -219,7 +219,8 @@ class _Work:
         if self.rule.size is None:
             return None
         if self.rule.size == PARTS:
-            return self.rows.column(frame.COUNT).fill_null(1).to_numpy()
+            counts: Numbers = self.rows.column(frame.COUNT).fill_null(1).to_numpy()
+            return counts
         return np.full(len(self.rows), int(self.rule.size))
 
     def _changes(self) -> Flags | None:

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.patterns.strategy import AGGREGATE_FAILED, FOLD_FAILED
+from penstock.patterns.strategy import AGGREGATE_FAILED, FOLD_FAILED, overflow_reason
 from penstock.spark import frame
-from penstock.spark.state.keys import Numbers, ranges
+from penstock.spark.state.keys import Flags, Numbers, ranges
 from penstock.spark.state.reduce import FIRST, LAST, SUM, last_present, lists, overflows, reduced
 from penstock.spark.state.rows import GROUP_SIZE, WEIGHT, Fates, replaced
 
@@ -179,8 +179,9 @@ class Folding:
         return columns
 
     def put_together(self, rows: pa.Table, starts: Numbers, ends: Numbers, columns: Mapping[str, Any]) -> Made:
-        folded, broken = self._folded(rows, starts, ends)
+        folded = self._folded(rows, starts, ends)
         fields = {result.name: self._result(result, folded, columns) for result in self.results}
+        broken, reasons = self._overflows(rows, starts, ends, folded, fields)
         kinds = list(self.after.type)
         arrays = [fields[kind.name].cast(kind.type) for kind in kinds]
         body = (
@@ -189,23 +190,39 @@ class Folding:
         made = pa.table({**columns, self.after.name: body})
         if not broken.any():
             return Made([made], len(starts))
-        reasons = pa.repeat(pa.scalar("a sum does not fit 64 bits"), int(broken.sum()))
-        dead = self.fates.dead(made.filter(pa.array(broken)), FOLD_FAILED, reasons)
+        dead = self.fates.dead(made.filter(pa.array(broken)), FOLD_FAILED, reasons.filter(pa.array(broken)))
         return Made([made.filter(pa.array(~broken)), dead], len(starts))
 
     def compacted(self, rows: pa.Table, starts: Numbers, ends: Numbers) -> tuple[pa.Table, Numbers]:
-        folded, _ = self._folded(rows, starts, ends)
-        return _one_each(rows, starts, ends, folded)
+        return _one_each(rows, starts, ends, self._folded(rows, starts, ends))
 
-    def _folded(self, rows: pa.Table, starts: Numbers, ends: Numbers) -> tuple[dict[str, pa.Array], Any]:
-        folded: dict[str, pa.Array] = {}
-        broken = np.zeros(len(starts), bool)
-        for partial in self.partials:
-            values = rows.column(partial.name).combine_chunks()
-            folded[partial.name] = reduced(partial.operation, values, starts, ends)
-            if partial.operation == SUM:
-                broken |= overflows(values, folded[partial.name], starts, ends)
-        return folded, broken
+    def _folded(self, rows: pa.Table, starts: Numbers, ends: Numbers) -> dict[str, pa.Array]:
+        return {
+            partial.name: reduced(partial.operation, rows.column(partial.name).combine_chunks(), starts, ends)
+            for partial in self.partials
+        }
+
+    def _overflows(
+        self, rows: pa.Table, starts: Numbers, ends: Numbers, folded: Mapping[str, pa.Array], fields: dict[str, Any]
+    ) -> tuple[Flags, pa.Array]:
+        """Groups with a result that does not fit, and the first such result of each; these results become null."""
+        operations = {partial.name: partial.operation for partial in self.partials}
+        found = np.zeros(len(starts), bool)
+        reasons: pa.Array = pa.nulls(len(starts), pa.string())
+        for result in self.results:
+            if not result.partials or operations[result.partials[0]] != SUM:
+                continue
+            values = fields[result.name]
+            if pa.types.is_integer(values.type):
+                name = result.partials[0]
+                broken = overflows(rows.column(name).combine_chunks(), folded[name], starts, ends)
+            else:
+                broken = pc.invert(pc.is_finite(values.fill_null(0.0))).to_numpy(zero_copy_only=False)
+            fields[result.name] = pc.if_else(pa.array(broken), pa.scalar(None, values.type), values)
+            said = pa.scalar(overflow_reason(result.name))
+            reasons = pc.if_else(pa.array(broken & ~found), said, reasons)
+            found |= broken
+        return found, reasons
 
     def _result(self, result: Result, folded: Mapping[str, pa.Array], columns: Mapping[str, Any]) -> pa.Array:
         if not result.partials:

@@ -75,7 +75,8 @@ def _numbers(column: pa.Array | pa.ChunkedArray) -> Numbers:
     flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(flat, pa.ChunkedArray):
         flat = pa.concat_arrays(flat.chunks) if flat.num_chunks else pa.array([], pa.int64())
-    return flat.to_numpy(zero_copy_only=flat.null_count == 0)
+    numbers: Numbers = flat.to_numpy(zero_copy_only=flat.null_count == 0)
+    return numbers
 
 
 def ranges(starts: Numbers, lengths: Numbers) -> Numbers:

@@ -51,7 +51,8 @@ def overflows(values: pa.Array, sums: pa.Array, starts: Numbers, ends: Numbers) 
         return np.zeros(len(starts), bool)
     rough = reduced(SUM, values.cast(pa.float64(), safe=False), starts, ends).fill_null(0.0).to_numpy()
     exact = sums.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy()
-    return np.abs(rough - exact) > 2.0**62
+    far: Flags = np.abs(rough - exact) > 2.0**62
+    return far
 
 
 def _whole_sums(values: pa.Array, rows: Numbers, groups: Numbers, count: int) -> pa.Array:
@@ -69,4 +70,5 @@ def _spread(values: pa.Array, groups: Numbers, count: int) -> pa.Array:
 
 
 def _flags(array: pa.Array) -> Flags:
-    return array.to_numpy(zero_copy_only=False)
+    flags: Flags = array.to_numpy(zero_copy_only=False)
+    return flags

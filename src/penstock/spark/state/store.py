@@ -171,4 +171,5 @@ def _rows_of(run: Run, first: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _flags(column: pa.ChunkedArray) -> Flags:
-    return column.to_numpy()
+    flags: Flags = column.to_numpy()
+    return flags

@@ -130,7 +130,7 @@ def released(spark_session: SparkSession, plan: Plan, snapshot: Snapshot) -> Dat
     """The messages that are due by now and were not in the batch before, at the step where they go on."""
     if not snapshot.waiting:
         return None
-    fields = [spark.StructField(name, spark_type_of(kind)) for name, kind in _KEPT.items()]
+    fields = [spark.StructField(name, spark.DataType.fromDDL(kind)) for name, kind in _KEPT.items()]
     fields += [spark.StructField(scope_column(scope), spark_type(scope.wanted)) for scope in scopes(plan)]
     text = spark_session.read.text(list(snapshot.waiting))
     rows = text.select(F.from_json("value", spark.StructType(fields)).alias("row")).select("row.*")
@@ -150,10 +150,6 @@ def scopes(plan: Plan) -> list[Scope]:
     found = [scope for stage in plan.stages() for scope in (stage.scope, stage.after)]
     found += [inflow.scope for route in plan.routes for inflow in route.inflows]
     return sorted({scope.number: scope for scope in found}.values(), key=lambda scope: scope.number)
-
-
-def spark_type_of(ddl: str) -> spark.DataType:
-    return spark.StructType.fromDDL(f"value {ddl}").fields[0].dataType
 
 
 def room(directory: str) -> Target:
