@@ -81,13 +81,13 @@ def test_a_sum_of_integers_is_exact_and_may_not_be_too_large() -> None:
     total = fold(total=sum_of(body.id))
     assert merged(total, {"id": LARGEST}, {"id": 1}, {"id": -1}) == {"total": LARGEST}
     failed = ("aggregate", "FoldFailed", "total is larger than its type can hold")
-    assert merged(total, {"id": LARGEST}, {"id": 1}) == [failed, failed]
+    assert merged(total, {"id": LARGEST}, {"id": 1}) == [failed]
 
 
 def test_doubles_are_added_from_left_to_right() -> None:
     assert merged(fold(total=sum_of(body.price)), {"price": 1e16}, {"price": 1.0}, {"price": -1e16}) == {"total": 0.0}
     failed = ("aggregate", "FoldFailed", "total is larger than its type can hold")
-    assert merged(fold(total=mean_of(body.price)), {"price": 1.7e308}, {"price": 1.7e308}) == [failed, failed]
+    assert merged(fold(total=mean_of(body.price)), {"price": 1.7e308}, {"price": 1.7e308}) == [failed]
 
 
 def widest(table: Any) -> Any:

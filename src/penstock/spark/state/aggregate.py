@@ -17,7 +17,7 @@ from penstock.patterns.aggregate import GROUP_SIZE as SIZE_HEADER
 from penstock.patterns.key import NO_PARENT, NO_VALUE
 from penstock.patterns.strategy import Collect, Custom, Fold, Latest, Union
 from penstock.plan.plan import Scope, Stage
-from penstock.schema import DOUBLE, Type
+from penstock.schema import DOUBLE, INTEGER, Type
 from penstock.spark import frame
 from penstock.spark.context import context_of
 from penstock.spark.decode import as_text
@@ -26,7 +26,7 @@ from penstock.spark.frame import Places, change, here, scope_column
 from penstock.spark.state.aggregating import Aggregating
 from penstock.spark.state.assembly import Assembly, Calling, Collecting, Folding, Partial, Result, Uniting
 from penstock.spark.state.crossing import arrow_schema, outgoing, scope_field
-from penstock.spark.state.reduce import FIRST, LAST, MAX, MIN, SUM
+from penstock.spark.state.reduce import FIRST, LAST, MAX, MIN, SUM, rough
 from penstock.spark.state.remember import fates_of, field_of, key_text, remembered, with_key
 from penstock.spark.state.rows import COMPLETED_BY, COMPLETES, GROUP_SIZE, KEY
 from penstock.spark.state.table import Snapshot
@@ -110,19 +110,16 @@ def _assembly(data: DataFrame, node: Aggregate, stage: Stage, places: Places) ->
             returns = arrow_schema(spark.StructType([scope_field(_whole(stage.after))])).field(0).type
             return Calling(value, after, strategy.function, pa.schema(list(returns)), fates_of(stage, places))
     assert isinstance(strategy, Fold)
-    partials, results = _folds(data, strategy, set(stage.after.wanted.names), dict(stage.after.wanted.fields))
+    partials, results = _folds(strategy, dict(stage.after.schema.fields))
     return Folding(after, partials, results, fates_of(stage, places))
 
 
-def _folds(
-    data: DataFrame, strategy: Fold, wanted: set[str], kinds: dict[str, Type]
-) -> tuple[tuple[Partial, ...], tuple[Result, ...]]:
+def _folds(strategy: Fold, kinds: dict[str, Type]) -> tuple[tuple[Partial, ...], tuple[Result, ...]]:
+    """All of them, wanted or not: a sum that does not fit is an error even if nobody reads it."""
     partials: list[Partial] = []
     results: list[Result] = []
     operations = {"sum": SUM, "min": MIN, "max": MAX, "first": FIRST, "last": LAST}
     for number, (name, function, value) in enumerate(strategy.folds):
-        if name not in wanted:
-            continue
         source = f"fold_{number}"
         if value is None:
             results.append(Result(name, ()))
@@ -137,6 +134,8 @@ def _folds(
             partials.append(Partial(f"{source}_{function}", operations[function], source,
                                     arrow_type(as_text(kinds[name]))))  # fmt: skip
             results.append(Result(name, (f"{source}_{function}",)))
+            if function == "sum" and kinds[name] == INTEGER:
+                partials.append(Partial(rough(f"{source}_{function}"), SUM, source, arrow_type(DOUBLE)))
     return tuple(partials), tuple(results)
 
 

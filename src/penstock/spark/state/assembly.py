@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from penstock.patterns.strategy import AGGREGATE_FAILED, FOLD_FAILED, overflow_reason
 from penstock.spark import frame
 from penstock.spark.state.keys import Flags, Numbers, ranges
-from penstock.spark.state.reduce import FIRST, LAST, SUM, last_present, lists, overflows, reduced
+from penstock.spark.state.reduce import FIRST, LAST, SUM, last_present, lists, overflows, reduced, rough
 from penstock.spark.state.rows import GROUP_SIZE, WEIGHT, Fates, replaced
 
 
@@ -175,13 +175,15 @@ class Folding:
         columns: dict[str, Any] = {}
         for partial in self.partials:
             source = rows.column(partial.source)
-            columns[partial.name] = source.is_valid().cast(pa.int64()) if partial.present else source.cast(partial.kind)
+            columns[partial.name] = (
+                source.is_valid().cast(pa.int64()) if partial.present else source.cast(partial.kind, safe=False)
+            )
         return columns
 
     def put_together(self, rows: pa.Table, starts: Numbers, ends: Numbers, columns: Mapping[str, Any]) -> Made:
         folded = self._folded(rows, starts, ends)
         fields = {result.name: self._result(result, folded, columns) for result in self.results}
-        broken, reasons = self._overflows(rows, starts, ends, folded, fields)
+        broken, reasons = self._overflows(len(starts), folded, fields)
         kinds = list(self.after.type)
         arrays = [fields[kind.name].cast(kind.type) for kind in kinds]
         body = (
@@ -202,20 +204,18 @@ class Folding:
             for partial in self.partials
         }
 
-    def _overflows(
-        self, rows: pa.Table, starts: Numbers, ends: Numbers, folded: Mapping[str, pa.Array], fields: dict[str, Any]
-    ) -> tuple[Flags, pa.Array]:
+    def _overflows(self, count: int, folded: Mapping[str, pa.Array], fields: dict[str, Any]) -> tuple[Flags, pa.Array]:
         """Groups with a result that does not fit, and the first such result of each; these results become null."""
         operations = {partial.name: partial.operation for partial in self.partials}
-        found = np.zeros(len(starts), bool)
-        reasons: pa.Array = pa.nulls(len(starts), pa.string())
+        found = np.zeros(count, bool)
+        reasons: pa.Array = pa.nulls(count, pa.string())
         for result in self.results:
             if not result.partials or operations[result.partials[0]] != SUM:
                 continue
             values = fields[result.name]
             if pa.types.is_integer(values.type):
                 name = result.partials[0]
-                broken = overflows(rows.column(name).combine_chunks(), folded[name], starts, ends)
+                broken = overflows(folded[name], folded[rough(name)])
             else:
                 broken = pc.invert(pc.is_finite(values.fill_null(0.0))).to_numpy(zero_copy_only=False)
             fields[result.name] = pc.if_else(pa.array(broken), pa.scalar(None, values.type), values)
@@ -229,7 +229,7 @@ class Folding:
             return columns[GROUP_SIZE]
         if len(result.partials) == 1:
             return folded[result.partials[0]]
-        total, count = (folded[name].cast(pa.float64()) for name in result.partials)
+        total, count = (folded[name].cast(pa.float64(), safe=False) for name in result.partials)
         return pc.if_else(pc.greater(count, 0), pc.divide(total, count), pa.scalar(None, pa.float64()))
 
 

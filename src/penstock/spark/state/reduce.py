@@ -45,13 +45,15 @@ def lists(values: pa.Array, starts: Numbers, ends: Numbers) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets), values.take(pa.array(ranges(starts, ends - starts))))
 
 
-def overflows(values: pa.Array, sums: pa.Array, starts: Numbers, ends: Numbers) -> Flags:
-    """Groups whose whole-number sum does not fit 64 bits: the sum of doubles says so from far away."""
-    if not pa.types.is_integer(values.type):
-        return np.zeros(len(starts), bool)
-    rough = reduced(SUM, values.cast(pa.float64(), safe=False), starts, ends).fill_null(0.0).to_numpy()
+def rough(name: str) -> str:
+    """The column that has a whole-number sum as a double: inexact, but it cannot wrap around."""
+    return f"{name}_rough"
+
+
+def overflows(sums: pa.Array, roughly: pa.Array) -> Flags:
+    """Sums that do not fit 64 bits: the doubles say so from far away."""
     exact = sums.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy()
-    far: Flags = np.abs(rough - exact) > 2.0**62
+    far: Flags = np.abs(roughly.fill_null(0.0).to_numpy() - exact) > 2.0**62
     return far
 
 

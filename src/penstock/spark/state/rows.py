@@ -33,6 +33,10 @@ class Fates:
     filtered_place: int
 
     def filtered(self, rows: pa.Table) -> pa.Table:
+        """A row that stands for several messages is filtered that many times."""
+        if WEIGHT in rows.column_names:
+            weights = rows.column(WEIGHT).to_numpy()
+            rows = rows.take(pa.array(np.repeat(np.arange(len(rows)), weights))) if (weights > 1).any() else rows
         return replaced(rows, {frame.AT: self._places(rows, self.filtered_place)})
 
     def dead(self, rows: pa.Table, error: str, reasons: pa.Array) -> pa.Table:
