@@ -19,7 +19,7 @@ from penstock.formats.jsoncompiled.blocks import (
     word,
 )
 from penstock.formats.jsoncompiled.numbers import read_double, read_integer, split_number
-from penstock.formats.jsoncompiled.strings import after_space, is_same, string_end
+from penstock.formats.jsoncompiled.strings import after_space, copy_unescaped, is_same, string_end
 from penstock.formats.limits import MAX_BODY_BYTES
 
 inline = njit(error_model="numpy", forceinline=True)
@@ -113,26 +113,29 @@ def _put(field: int, row: int, value: int) -> None:
 
 
 @inline
-def _put_text(field: int, row: int, start: int, length: int) -> None:
+def _copy_plain(start: int, length: int, target: int) -> int:
     """Whole blocks are copied; what is too much is overwritten by the next string."""
-    target = word(field, layout.TEXT_END)
     done = 0
     while done < length:
         copy_block(start + done, target + done)
         done += layout.BLOCK
-    put_word(field, layout.TEXT_END, target + length)
-    _put(field, row, length)
+    return target + length
 
 
 @inline
 def _read_string(position: int, end: int, row: int, field: int, kind: int) -> int:
-    closing, escaped = string_end(position + 1, end)
-    if closing < 0:
+    start = position + 1
+    closing, escaped = string_end(start, end)
+    if closing < 0 or (kind != layout.STRING and kind != layout.UNREAD):
         return REFUSED
-    if kind == layout.STRING and not escaped:
-        _put_text(field, row, position + 1, closing - position - 1)
-    elif kind != layout.UNREAD:
-        return REFUSED
+    if kind == layout.STRING:
+        target = word(field, layout.TEXT_END)
+        if escaped:
+            text_end = copy_unescaped(start, closing, target)
+        else:
+            text_end = _copy_plain(start, closing - start, target)
+        put_word(field, layout.TEXT_END, text_end)
+        _put(field, row, text_end - target)
     return closing + 1
 
 

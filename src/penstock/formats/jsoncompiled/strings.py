@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from penstock.formats.jsoncompiled.blocks import byte_at, count_equal, count_plain
+from penstock.formats.jsoncompiled.blocks import byte_at, count_equal, count_plain, put_byte
 from penstock.formats.jsoncompiled.layout import BLOCK
 
 inline = njit(error_model="numpy", forceinline=True)
@@ -13,7 +13,9 @@ apart = njit(error_model="numpy")
 REFUSED = -1
 _QUOTE, _BACKSLASH, _SPACE = (ord(character) for character in '"\\ ')
 _SPACES = tuple(ord(character) for character in " \t\n\r")
+_SURROGATE = 0xD800 >> 11
 _ESCAPED = tuple(ord(character) for character in '"\\/bfnrt')
+_MEANT = tuple(ord(character) for character in '"\\/\b\f\n\r\t')
 
 
 @inline
@@ -48,7 +50,7 @@ def _after_character(position: int) -> int:
         if byte & 0xC0 != 0x80:
             return REFUSED
         point = point << 6 | byte & 0x3F
-    if count == 3 and (point < 0x800 or point >> 11 == 0x1B):
+    if count == 3 and (point < 0x800 or point >> 11 == _SURROGATE):
         return REFUSED
     if count == 4 and (point < 0x10000 or point > 0x10FFFF):
         return REFUSED
@@ -66,13 +68,20 @@ def _hex_digit(position: int) -> int:
 
 
 @inline
+def _code_unit(position: int) -> int:
+    """The number that four digits write, or more than any four digits can."""
+    upper = _hex_digit(position) << 4 | _hex_digit(position + 1)
+    lower = _hex_digit(position + 2) << 4 | _hex_digit(position + 3)
+    return upper << 8 | lower if upper <= 0xFF and lower <= 0xFF else 1 << 16
+
+
+@inline
 def _after_escape(position: int) -> int:
     """Any escape but the halves of surrogate pairs."""
     mark = byte_at(position + 1)
     if mark == ord("u"):
-        upper = _hex_digit(position + 2) << 4 | _hex_digit(position + 3)
-        lower = _hex_digit(position + 4) << 4 | _hex_digit(position + 5)
-        return REFUSED if upper > 0xFF or lower > 0xFF or 0xD8 <= upper <= 0xDF else position + 6
+        unit = _code_unit(position + 2)
+        return REFUSED if unit >= 1 << 16 or unit >> 11 == _SURROGATE else position + 6
     return position + 2 if mark in _ESCAPED else REFUSED
 
 
@@ -102,3 +111,42 @@ def string_end(position: int, end: int) -> tuple[int, bool]:
     if byte_at(position + count) == _QUOTE:
         return position + count, False
     return _odd_string_end(position + (count if count == BLOCK else 0), end)
+
+
+@inline
+def _put_character(point: int, target: int) -> int:
+    """Write a character below U+10000 as UTF-8; where the next one goes."""
+    if point < 0x80:
+        put_byte(target, point)
+        return target + 1
+    if point < 0x800:
+        put_byte(target, 0xC0 | point >> 6)
+        put_byte(target + 1, 0x80 | point & 0x3F)
+        return target + 2
+    put_byte(target, 0xE0 | point >> 12)
+    put_byte(target + 1, 0x80 | point >> 6 & 0x3F)
+    put_byte(target + 2, 0x80 | point & 0x3F)
+    return target + 3
+
+
+@apart
+def copy_unescaped(position: int, closing: int, target: int) -> int:
+    """Write what a string with escapes says; where the next one goes. The escapes were checked by `string_end`."""
+    while position < closing:
+        byte = byte_at(position)
+        if byte != _BACKSLASH:
+            put_byte(target, byte)
+            position += 1
+            target += 1
+            continue
+        mark = byte_at(position + 1)
+        if mark == ord("u"):
+            target = _put_character(_code_unit(position + 2), target)
+            position += 6
+            continue
+        for index in range(len(_ESCAPED)):
+            if mark == _ESCAPED[index]:
+                put_byte(target, _MEANT[index])
+        position += 2
+        target += 1
+    return target
