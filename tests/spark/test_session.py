@@ -11,6 +11,7 @@ import pyarrow
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.errors import BadMachine
 from penstock.spark.archive import archive_file, archive_options
 from penstock.spark.java import find_java
 from penstock.spark.session import driver_memory, session
@@ -54,6 +55,12 @@ def test_a_running_session_is_made_to_mean_the_same(spark: SparkSession) -> None
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     session()
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_a_running_session_does_not_move_to_another_master(spark: SparkSession) -> None:
+    assert session(master=spark.sparkContext.master) is spark
+    with pytest.raises(BadMachine, match=r"Spark runs already, on local\[\*\] and not on spark://elsewhere:7077\n"):
+        session(master="spark://elsewhere:7077")
 
 
 def test_there_are_as_many_shuffle_partitions_as_cores(spark: SparkSession) -> None:

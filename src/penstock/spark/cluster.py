@@ -71,9 +71,7 @@ def cluster(
         stop(directory)
 
 
-def start(
-    directory: Path, workers: int = 2, cores: int = 1, memory: str = "1g", port: int | None = None
-) -> Cluster:
+def start(directory: Path, workers: int = 2, cores: int = 1, memory: str = "1g", port: int | None = None) -> Cluster:
     """Start a master and its workers, and return when all of them have registered; if one fails, none is left.
 
     Without `port` the master listens at 7077 if that is free, else at any free port.
