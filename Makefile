@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench-spine clean
+.PHONY: help demo test lint bench-spine cluster clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -22,6 +22,9 @@ lint: .venv/.package ## check style and types
 bench-spine: .venv/.java ## measure the main path: messages per second and latency
 	@$(BIN)/python -m penstock.formats.jsoncompiled.compilation
 	@$(BIN)/python -m penstock.bench.spine
+
+cluster: .venv/.java ## start a Spark master and two workers on this machine; scripts/cluster stop ends them
+	@scripts/cluster start
 
 clean: ## remove .venv and all that was made from the sources
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist target

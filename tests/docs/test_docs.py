@@ -14,9 +14,11 @@ from penstock.expr.text import parse
 from penstock.patterns.node import Node
 from penstock.route.yamlends import _KEYS
 from penstock.route.yamlsteps import VERBS
+from penstock.spark.cluster import stop
+from penstock.spark.java import find_java, launch_home
 from tests.docs.pages import PAGES, ROOT, RUNS, SHOWN_ONLY, Page, blocks, commands, is_same
 
-_ON_SPARK = re.compile(r"^\$ penstock (run|doctor)|run_batch|engine=\"(spark|stream)\"", re.MULTILINE)
+_ON_SPARK = re.compile(r"^\$ penstock (run|doctor)(?!.* --master )|run_batch|engine=\"(spark|stream)\"", re.MULTILINE)
 
 
 def page_name(page: Path) -> str:
@@ -31,7 +33,13 @@ def test_every_example_of_the_page_runs_as_shown(
     if any(_ON_SPARK.search(block.text) for block in found if block.language in RUNS):
         request.getfixturevalue("spark")
     monkeypatch.setenv("COLUMNS", "200")
-    Page(page.name, tmp_path).run(found)
+    if any("$ spark-submit" in block.text for block in found):
+        monkeypatch.setenv("JAVA_HOME", str(launch_home(find_java())))
+    try:
+        Page(page.name, tmp_path).run(found)
+    finally:
+        for file in tmp_path.rglob("master.pid"):
+            stop(file.parent)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)

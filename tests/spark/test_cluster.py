@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -23,6 +24,7 @@ from penstock.endpoints.files import ADDED, Files, Table
 from penstock.errors import BadMachine
 from penstock.route.app import App
 from penstock.route.load import load
+from penstock.spark.archive import archive_options
 from penstock.spark.cluster import Cluster, cluster, processes, start, status, stop
 from penstock.spark.gateway import spark_environment
 from penstock.spark.java import find_java
@@ -118,8 +120,25 @@ def message(number: int) -> str:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster(tmp_path_factory.mktemp("cluster")) as found:
+    directory = tmp_path_factory.mktemp("cluster")
+    with cluster(directory) as found:
         yield found
+    assert processes(directory) == {}
+    # The Python workers notice that their executor has gone.
+    deadline = time.monotonic() + 30
+    while inside(directory) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert inside(directory) == []
+
+
+def inside(directory: Path) -> list[str]:
+    """The processes whose working directory is in the directory, as far as the machine tells."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cwd").readlink().is_relative_to(directory):
+                found.append(process.name)
+    return found
 
 
 class Driver:
@@ -145,7 +164,7 @@ class Driver:
 @pytest.fixture(scope="module")
 def driver(running: Cluster) -> Iterator[Driver]:
     begun = Driver(running.master)
-    watch = threading.Timer(300, begun.process.kill)
+    watch = threading.Timer(900, begun.process.kill)
     watch.start()
     yield begun
     watch.cancel()
@@ -200,6 +219,29 @@ def agree(app: App, right: Result, numbers: dict[str, Any]) -> None:
     assert not list(Path.cwd().rglob("_staging"))
 
 
+# Before the others: their driver keeps the cores of the cluster until it ends.
+def test_spark_submit_runs_an_app_with_its_own_settings(
+    running: Cluster, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "app.py").write_text(ROUTED)
+    (project / "submit.py").write_text("from penstock.cli.main import main\n\nmain()\n")
+    script = os.path.join(os.path.dirname(pyspark.__file__), "bin", "spark-submit")
+    command = [script, "--master", running.master, "--conf", "spark.log.level=INFO", "--name", "nightly",
+               "submit.py", "run", "app.py", "--summary", "numbers.json"]  # fmt: skip
+    found = environment() | spark_environment(find_java()) | {
+        "PYSPARK_PYTHON": sys.executable,
+        # Nobody is there: what spark-submit says comes first.
+        "PENSTOCK_MASTER": "spark://127.0.0.1:1",
+        "SPARK_SUBMIT_OPTS": " ".join(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *archive_options(find_java())]),
+    }  # fmt: skip
+    done = subprocess.run(command, cwd=project, env=found, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Submitted application: nightly" in done.stderr
+    assert f"Connecting to master {running.master}" in done.stderr
+    numbers = json.loads((project / "numbers.json").read_text())
+    agree(*expected(project, monkeypatch), numbers)
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["batch", "stream"])
 @pytest.mark.parametrize("name", APPS)
 def test_an_app_answers_as_the_reference_does(
@@ -227,28 +269,6 @@ def test_a_killed_executor_changes_neither_the_files_nor_the_numbers(
     noted = (project / "noted").read_text().split()
     assert len(noted) > len(set(noted)), "nothing of the first stage was computed again"
     agree(app, right, numbers)
-
-
-def test_spark_submit_runs_an_app_with_its_own_settings(
-    running: Cluster, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (project / "app.py").write_text(ROUTED)
-    (project / "submit.py").write_text("from penstock.cli.main import main\n\nmain()\n")
-    script = os.path.join(os.path.dirname(pyspark.__file__), "bin", "spark-submit")
-    command = [script, "--master", running.master, "--conf", "spark.log.level=INFO", "--name", "nightly",
-               "submit.py", "run", "app.py", "--summary", "numbers.json"]  # fmt: skip
-    found = environment() | spark_environment(find_java()) | {
-        "PYSPARK_PYTHON": sys.executable,
-        # Nobody is there: what spark-submit says comes first.
-        "PENSTOCK_MASTER": "spark://127.0.0.1:1",
-        "SPARK_SUBMIT_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    }  # fmt: skip
-    done = subprocess.run(command, cwd=project, env=found, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Submitted application: nightly" in done.stderr
-    assert f"Connecting to master {running.master}" in done.stderr
-    numbers = json.loads((project / "numbers.json").read_text())
-    agree(*expected(project, monkeypatch), numbers)
 
 
 def test_a_cluster_that_cannot_start_leaves_no_process(tmp_path: Path) -> None:

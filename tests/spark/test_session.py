@@ -11,9 +11,10 @@ import pyarrow
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.errors import BadMachine
 from penstock.spark.archive import archive_file, archive_options
 from penstock.spark.java import find_java
-from penstock.spark.session import driver_memory, session
+from penstock.spark.session import _settings, driver_memory, session
 
 INTERRUPTED = """
 import os, signal, sys, threading, time
@@ -54,6 +55,25 @@ def test_a_running_session_is_made_to_mean_the_same(spark: SparkSession) -> None
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     session()
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_a_running_session_does_not_move_to_another_master(spark: SparkSession) -> None:
+    assert session(master=spark.sparkContext.master) is spark
+    with pytest.raises(BadMachine, match=r"Spark runs already, on local\[\*\] and not on spark://elsewhere:7077\n"):
+        session(master="spark://elsewhere:7077")
+
+
+def test_a_cluster_gets_what_is_right_for_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.spark.session.check", lambda master: None)
+    monkeypatch.setenv("PENSTOCK_MASTER", "spark://127.0.0.1:7077")
+    here, away = _settings("x", None, {}, quick=True), _settings("x", "spark://host:7077", {}, quick=False)
+    local = _settings("x", "local[2]", {}, quick=False)
+    masters = ["spark://127.0.0.1:7077", "spark://host:7077", "local[2]"]
+    assert [settings["spark.master"] for settings in (here, away, local)] == masters
+    assert [settings.get("spark.driver.host") for settings in (here, away, local)] == ["127.0.0.1", None, "127.0.0.1"]
+    assert [settings.get("spark.sql.adaptive.enabled") for settings in (here, away, local)] == [None, None, "false"]
+    assert away["spark.executor.defaultJavaOptions"] == "-XX:-DontCompileHugeMethods -Xss8m"
+    assert "spark.executor.defaultJavaOptions" not in local
 
 
 def test_there_are_as_many_shuffle_partitions_as_cores(spark: SparkSession) -> None:

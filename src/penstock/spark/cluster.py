@@ -97,24 +97,22 @@ def start(directory: Path, workers: int = 2, cores: int = 1, memory: str = "1g",
     except BaseException:
         stop(directory)
         raise
-    finally:
-        _children.extend(begun)
     return status(directory) or running
 
 
 def stop(directory: Path) -> int:
     """End all processes of the cluster and theirs; the answer is how many of its own there were."""
     found = processes(directory)
-    # Workers end their executors before they end themselves.
+    # Workers end their executors before they end themselves; what is left is in their groups.
     for pid in found.values():
         _signal(os.kill, pid, signal.SIGTERM)
-    deadline = time.monotonic() + STOP_SECONDS
-    while time.monotonic() < deadline and processes(directory):
-        time.sleep(_POLL_SECONDS)
+    _wait_for_end(directory, STOP_SECONDS)
     for pid in found.values():
         _signal(os.killpg, pid, signal.SIGKILL)
-    while processes(directory):
-        time.sleep(_POLL_SECONDS)
+    _wait_for_end(directory, STOP_SECONDS)
+    if left := processes(directory):
+        raise BadMachine(f"cannot end the cluster in {directory}: {', '.join(left)} still run", None,
+                         f"end process {', '.join(map(str, left.values()))} yourself")  # fmt: skip
     for file in (*directory.glob("*.pid"), directory / _ADDRESS):
         file.unlink(missing_ok=True)
     return len(found)
@@ -133,8 +131,7 @@ def status(directory: Path) -> Cluster | None:
 
 def processes(directory: Path) -> dict[str, int]:
     """The running masters and workers of a directory, by name."""
-    for child in _children:
-        child.poll()
+    _children[:] = [child for child in _children if child.poll() is None]
     found = {}
     for file in sorted(directory.glob("*.pid")):
         pid, _, born = file.read_text().partition(" ")
@@ -159,7 +156,12 @@ def _launch(directory: Path, name: str, main: str, arguments: Sequence[str]) -> 
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    (directory / f"{name}.pid").write_text(f"{process.pid} {_born(process.pid)}")
+    _children.append(process)
+    try:
+        (directory / f"{name}.pid").write_text(f"{process.pid} {_born(process.pid)}")
+    except BaseException:
+        _signal(os.killpg, process.pid, signal.SIGKILL)
+        raise
     return process
 
 
@@ -190,6 +192,12 @@ def _wait(running: Cluster, begun: Sequence[subprocess.Popen[bytes]], workers: i
             log = running.directory / f"{name}.log"
             what = "ended while it started" if ended else f"did not start within {START_SECONDS:.0f} s"
             raise BadMachine(f"the {name} of the cluster {what}: {_last_words(log)}", None, f"see {log}")
+        time.sleep(_POLL_SECONDS)
+
+
+def _wait_for_end(directory: Path, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and processes(directory):
         time.sleep(_POLL_SECONDS)
 
 

@@ -122,7 +122,7 @@ def _settings(name: str, master: str | None, conf: Mapping[str, str], quick: boo
     if is_local(chosen):
         settings |= _LOCAL
     else:
-        settings["spark.executor.defaultJavaOptions"] = executor_options(quick, is_loopback(chosen))
+        settings["spark.executor.defaultJavaOptions"] = executor_options(quick, is_loopback(chosen) and not submitted)
     if is_local(chosen) or is_loopback(chosen):
         settings |= _LOOPBACK
     if not submitted:

@@ -34,9 +34,9 @@ def ship(spark: SparkSession) -> None:
     packages have to be installed on the workers. What was sent before is not sent again.
     """
     for module in loaded_files():
-        cloudpickle.register_pickle_by_value(module)
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     context = spark.sparkContext
-    files = dict(_beside_the_app() if is_local(context.master) else (*_package(), *_not_installed()))
+    files = dict(_beside_the_app() if is_local(str(context.master)) else (*_package(), *_not_installed()))
     if not files:
         return
     name = f"penstock-{_digest(files)}.zip"
