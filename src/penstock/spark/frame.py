@@ -14,9 +14,9 @@ ID, HEADERS, BODY, ATTACHMENTS = "id", "headers", "body", "attachments"
 TOPIC, PARTITION, OFFSET, TIME = "topic", "partition", "offset", "time"
 PARENT, INDEX, COUNT = "parent", "index", "count"
 AT, SCOPE, ERROR, COPIES, ORDER = "at", "scope", "error", "copies", "order"
+BAD_ERROR, BAD_REASON = "bad_error", "bad_reason"
 
 ERROR_TYPE = "struct<route: string, step: string, error: string, reason: string>"
-BAD_TYPE = "struct<error: string, reason: string>"
 DEAD = -1
 _FIRST_FILTER = -2
 NOTE = -1_000_000
@@ -63,6 +63,11 @@ class Places:
 
 def scope_column(scope: Scope) -> str:
     return f"s{scope.number}"
+
+
+def field_column(index: int) -> str:
+    """A decoded field on its way from the source to its scope."""
+    return f"field_{index}"
 
 
 def here(stage: Stage, places: Places) -> Column:

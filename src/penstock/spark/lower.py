@@ -30,9 +30,11 @@ from penstock.patterns.translate import Translate
 from penstock.plan.plan import Entry, Plan, PlannedRoute, Scope, Stage
 from penstock.reference.run import DECODE
 from penstock.spark import content, copying, routing, script
-from penstock.spark.decode import reads_nothing, typed
+from penstock.spark.decode import body_fields, decoded_columns
 from penstock.spark.frame import (
     AT,
+    BAD_ERROR,
+    BAD_REASON,
     COPIES,
     DEAD,
     ERROR,
@@ -152,20 +154,24 @@ def _without(data: DataFrame, plan: Plan, later: list[Scope]) -> DataFrame:
 
 def enter(data: DataFrame, entry: Entry, places: Places) -> DataFrame:
     """Messages from a source at the start of their route; those that could not be decoded are dead."""
-    start = F.lit(places.routes[entry.route])
-    fields = typed(F.col("fields"), entry.scope.wanted)
+    start, bad = F.lit(places.routes[entry.route]), F.col(BAD_ERROR)
     no_error = F.lit(None).cast(ERROR_TYPE)
-    if reads_nothing(entry):
-        columns = {AT: start, ERROR: no_error, scope_column(entry.scope): fields}
-    else:
-        failed = F.struct(F.lit(entry.route).alias("route"), F.lit(DECODE).alias("step"), "bad.error", "bad.reason")
-        columns = {
-            AT: F.when(F.col("bad").isNull(), start).otherwise(F.lit(DEAD)),
-            ERROR: F.when(F.col("bad").isNotNull(), failed).otherwise(no_error),
-            scope_column(entry.scope): fields,
+    columns = {SCOPE: F.lit(entry.scope.number), COPIES: F.lit(0), scope_column(entry.scope): body_fields(entry)}
+    if BAD_ERROR in data.columns:
+        failed = F.struct(
+            F.lit(entry.route).alias("route"),
+            F.lit(DECODE).alias("step"),
+            bad.alias("error"),
+            F.col(BAD_REASON).alias("reason"),
+        )
+        columns |= {
+            AT: F.when(bad.isNull(), start).otherwise(F.lit(DEAD)),
+            ERROR: F.when(bad.isNotNull(), failed).otherwise(no_error),
         }
-    columns |= {SCOPE: F.lit(entry.scope.number), COPIES: F.lit(0)}
-    return data.withColumns(columns).drop("fields", "bad")
+    else:
+        columns |= {AT: start, ERROR: no_error}
+    decoded = (name for name in decoded_columns(entry).names if name in data.columns)
+    return data.withColumns(columns).drop(*decoded)
 
 
 def _step(data: DataFrame, stage: Stage, places: Places) -> DataFrame:

@@ -94,8 +94,6 @@ def _complete(data: DataFrame) -> DataFrame:
     if frame.ID not in have:
         parts = [columns.get(name, F.col(name)).cast("string") for name in (frame.TOPIC, frame.PARTITION, frame.OFFSET)]
         columns[frame.ID] = F.concat_ws("/", *parts)
-    if "fields" not in have:
-        columns |= {"fields": F.lit(None).cast("struct<>"), "bad": F.lit(None).cast(frame.BAD_TYPE)}
     return data.withColumns(columns)
 
 
@@ -103,7 +101,7 @@ def _decoded(data: DataFrame, entry: Entry, label: str) -> Arrival:
     complete = _complete(data)
     if reads_nothing(entry):
         return Arrival(complete)
-    return Arrival(decode(complete.drop("fields", "bad"), entry, F.col(frame.BODY), label), label)
+    return Arrival(decode(complete, entry, F.col(frame.BODY), label), label)
 
 
 def _framed(source: Frame, entry: Entry, reading: Reading) -> DataFrame:
@@ -203,18 +201,15 @@ def _parquet(source: Parquet, entry: Entry, reading: Reading) -> DataFrame:
     reader = reading.spark.readStream if reading.streaming else reading.spark.read
     data = reader.schema(spark_type(schema)).parquet(os.path.abspath(source.path))  # type: ignore[arg-type]
     whole = F.struct(*(F.col(f"`{name}`") for name in schema.names))
-    wanted = (
-        F.struct(*(F.col(f"`{name}`") for name in entry.scope.wanted.names))
-        if entry.scope.wanted.fields
-        else F.lit(None)
-    )
+    wanted = [
+        F.col(f"`{name}`").alias(frame.field_column(index)) for index, name in enumerate(entry.scope.wanted.names)
+    ]
     path, prefix = F.col("_metadata.file_path"), f"file://{os.path.abspath(source.path)}/"
     rows = data.select(
         F.to_json(whole).cast("binary").alias(frame.BODY),
         F.when(path.startswith(prefix), F.substring(path, len(prefix) + 1, 1 << 20)).otherwise(path).alias(frame.TOPIC),
         F.lit(0).alias(frame.PARTITION),
         F.col("_metadata.row_index").alias(frame.OFFSET),
-        wanted.alias("fields"),
-        F.lit(None).cast(frame.BAD_TYPE).alias("bad"),
+        *wanted,
     )
     return _complete(rows)

@@ -11,9 +11,8 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 
 from penstock.plan.plan import Entry
-from penstock.spark.decode import BAD, BAD_ARROW, Decoder, decoded_type, reads_nothing
+from penstock.spark.decode import Decoder, decoded_columns, reads_nothing
 from penstock.spark.frame import BODY, OFFSET, PARTITION, TOPIC
-from penstock.spark.types import spark_type
 
 ROWS_AT_ONCE = 10_000
 
@@ -26,10 +25,7 @@ def row_type(entry: Entry) -> spark.StructType:
         spark.StructField(OFFSET, spark.LongType()),
         spark.StructField(BODY, spark.BinaryType()),
     ]
-    if not reads_nothing(entry):
-        columns.append(spark.StructField("fields", spark_type(decoded_type(entry))))
-        columns.append(spark.StructField("bad", BAD))
-    return spark.StructType(columns)
+    return spark.StructType(columns if reads_nothing(entry) else [*columns, *decoded_columns(entry).fields])
 
 
 @cache
@@ -61,7 +57,6 @@ class RowMaker:
         ]
         names = [TOPIC, PARTITION, OFFSET, BODY]
         if self.decoder is not None:
-            fields, bad = self.decoder(bodies)
-            columns += [fields, bad.cast(BAD_ARROW)]
-            names += ["fields", "bad"]
+            columns += self.decoder(bodies)
+            names += self.decoder.names
         return pa.RecordBatch.from_arrays(columns, names=names)
