@@ -13,6 +13,7 @@ from penstock.formats import Format
 from penstock.patterns.join import Join
 from penstock.patterns.node import Node
 from penstock.plan import demand
+from penstock.plan.delivery import deliver
 from penstock.plan.plan import Entry, Inflow, Outlet, Plan, PlannedRoute, Scope, Stage
 from penstock.route.app import App
 from penstock.route.route import Route
@@ -31,7 +32,8 @@ def build(app: App) -> Plan:
     outlets = tuple(Outlet(channel, app.sinks[channel], draft.arrivals(channel)) for channel in sorted(app.sinks))
     for outlet in outlets:
         demand.check_sink(outlet)
-    return demand.fill(Plan(app.name, tuple(draft.entries), tuple(draft.routes), outlets, app.dead_letters, readers))
+    plan = Plan(app.name, tuple(draft.entries), tuple(draft.routes), outlets, app.dead_letters, readers)
+    return demand.fill(deliver(plan))
 
 
 @dataclass
@@ -70,7 +72,7 @@ class _Draft:
                     Inflow(channel, here if node.ends or not node.rewrites else after)
                 )
             here = after
-        self.routes.append(PlannedRoute(route.name, scope, inflows, tuple(stages), route.origin))
+        self.routes.append(PlannedRoute(route.name, scope, inflows, tuple(stages), route.origin, route.delivery))
 
     def _joined(self, inflows: tuple[Inflow, ...]) -> Scope:
         scopes = list(dict.fromkeys(inflow.scope for inflow in inflows))

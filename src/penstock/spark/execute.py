@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import msgspec
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
+from penstock.delivery import EXACTLY_ONCE, includes
 from penstock.endpoints.simple import Void
 from penstock.plan.plan import Plan
 from penstock.spark.frame import AT, BODY, COPIES, DEAD, NOTE, Places
@@ -37,24 +39,36 @@ def execute(
     first: bool = False,
     record: Callable[[Intent], None] | None = None,
 ) -> tuple[Counts, Kept]:
-    """Compute the lowered messages, write down what will be published (`record`), and publish it."""
+    """Compute the lowered messages, write down what will be published (`record`), and publish it.
+
+    Without a sink that promises exactly once there is nothing to write down: a crash repeats the batch.
+    """
     intent = compute(data, plan, targets, staging)
-    if record is not None:
-        staging.seal(list(targets.values()), list(intent.files))
-        record(intent)
+    recorded = record is not None and (
+        _has_state(plan) or any(includes(target.delivery, EXACTLY_ONCE) for target in targets.values())
+    )
+    if record is not None and recorded:
+        lasting = {target.name for target in targets.values() if target.lasts}
+        sealed = msgspec.structs.replace(intent, files=tuple(file for file in intent.files if file.channel in lasting))
+        staging.seal(targets.values(), sealed.files)
+        record(sealed)
     try:
         return intent.counts, publish(intent, targets, staging, first)
     except BaseException:
-        if record is None:  # nobody will publish it again
+        if not recorded:  # nobody will publish it again
             _forget(targets, staging)
         raise
+
+
+def _has_state(plan: Plan) -> bool:
+    return any(stage.node.stateful for stage in plan.stages())
 
 
 def compute(data: DataFrame, plan: Plan, targets: Mapping[int, Target], staging: Staging) -> Intent:
     """One job: staged files, notes and counts. No sink changes."""
     places, observation = Places.of(plan), Observation()
     rows, columns = encoded(data, plan, targets), count_columns(plan, places)
-    if not targets and not any(stage.node.stateful for stage in plan.stages()):
+    if not targets and not _has_state(plan):
         return Intent(staging.key, _counts(rows.agg(*columns).collect()[0].asDict(), places))
     observed = rows.observe(observation, *columns).drop(COPIES)
     _forget(targets, staging)
@@ -65,7 +79,7 @@ def compute(data: DataFrame, plan: Plan, targets: Mapping[int, Target], staging:
         _forget(targets, staging)
         raise
     files = tuple(
-        StagedFile(target.channel, row.path, staging.final(target, row.partition), row.rows, row.partition)
+        StagedFile(target.name, row.path, staging.final(target, row.partition), row.rows, row.partition)
         for row in manifest
         if (target := targets.get(row.place)) is not None
     )

@@ -122,7 +122,7 @@ class _Batches:
         staging = Staging(f"{self.plan.name}-{query}-{number:09d}", self.scratch, self.journal.staging)
         known = self.journal.find(number, query)
         if known is not None:
-            kept = publish(known, self.targets, replace(staging, key=known.key))
+            kept = publish(known, self.targets, replace(staging, key=known.key), again=True)
             self._add(summarized(self.plan, known.counts, known.counts.received, time.monotonic() - started), kept)
             return
         counts, kept = execute(
