@@ -53,9 +53,9 @@ def test_a_sink_says_in_which_form_bodies_arrive() -> None:
         sinks={"raw": Void(), "as-csv": Files("o", format=csv), "new": Void()},
     )
     lines = [line.strip() for line in app.explain().splitlines()]
-    assert "as-csv := files o  bodies as csv  | a replayed batch replaces its own files" in lines
-    assert "raw := void        bodies as they came  | nothing is kept" in lines
-    assert "new := void        rewritten bodies as json  | nothing is kept" in lines
+    assert "as-csv := files o  bodies as csv  | exactly once: a replayed batch replaces its own files" in lines
+    assert "raw := void        bodies as they came  | best effort: nothing is kept" in lines
+    assert "new := void        rewritten bodies as json  | best effort: nothing is kept" in lines
 
 
 def test_a_line_break_in_a_condition_does_not_break_the_line() -> None:

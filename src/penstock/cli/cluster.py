@@ -38,9 +38,9 @@ def cluster(
     ] = None,
 ) -> None:
     """Start, stop or look at a Spark master with workers, as processes of this machine that only it can reach."""
+    from penstock.cache import cache_directory
     from penstock.cli.progress import Progress
     from penstock.spark import cluster as processes
-    from penstock.spark.java import cache_directory
 
     place = (directory or cache_directory() / "cluster").absolute()
     if action is Action.START:

@@ -5,14 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from penstock.delivery import BEST_EFFORT
 from penstock.formats import Format
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where messages come from; `format` says how their bodies are read."""
+    """Where messages come from; `format` says how their bodies are read.
+
+    A `replayable` source gives the same messages again after a crash. An `ordered` one is read in its own order.
+    """
 
     kind: ClassVar[str]
+    ordered: ClassVar[bool] = True
+
+    @property
+    def replayable(self) -> bool:
+        return True
 
     @property
     def body_format(self) -> Format:
@@ -24,10 +33,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Where messages go. `guarantee` is what a replayed batch leaves there; `columns` says that fields are columns."""
+    """Where messages go. `guarantee` is what a replayed batch leaves there; `columns` says that fields are columns.
+
+    `delivery` is the most that messages are promised there.
+    """
 
     kind: ClassVar[str]
     guarantee: ClassVar[str]
+    delivery: ClassVar[str] = BEST_EFFORT
     columns: ClassVar[bool] = False
 
     def __str__(self) -> str:

@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from penstock.delivery import IN_ORDER
 from penstock.endpoints.base import Sink, Source
 from penstock.errors import BadEndpoint, BadSchema
 from penstock.formats import Format, Json, Text
@@ -33,6 +34,7 @@ class Files(Source, Sink):
 
     kind: ClassVar[str] = "files"
     guarantee: ClassVar[str] = "a replayed batch replaces its own files"
+    delivery: ClassVar[str] = IN_ORDER
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", os.fspath(self.path))
@@ -57,7 +59,9 @@ class Parquet(Source, Sink):
 
     kind: ClassVar[str] = "parquet"
     guarantee: ClassVar[str] = "a replayed batch replaces its own files"
+    delivery: ClassVar[str] = IN_ORDER
     columns: ClassVar[bool] = True
+    ordered: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", os.fspath(self.path))
@@ -150,7 +154,9 @@ class Table(Source, Sink):
 
     kind: ClassVar[str] = "table"
     guarantee: ClassVar[str] = "a replayed batch replaces its own files"
+    delivery: ClassVar[str] = IN_ORDER
     columns: ClassVar[bool] = True
+    ordered: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "schema", None if self.schema is None else schema(self.schema))

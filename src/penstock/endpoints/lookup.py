@@ -16,6 +16,8 @@ import pyarrow.parquet
 from penstock.errors import BadEndpoint, did_you_mean
 from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Array, Map, Struct, Type
 
+SMALL_BYTES = 64 * 1024 * 1024
+
 
 class LookupTable:
     """Rows by key, read once when the route is built. Keys are unique; rows without a key are never found."""
@@ -31,6 +33,11 @@ class LookupTable:
             if entry["counts"].as_py() > 1:
                 raise BadEndpoint(f"the table {name} has {entry['counts']} rows for {key} = {entry['values']}",
                                   fix="a message is enriched by one row: make the key unique")  # fmt: skip
+
+    @property
+    def is_small(self) -> bool:
+        """Every task can hold it, so that messages stay where they are."""
+        return bool(self.table.nbytes <= SMALL_BYTES)
 
     @property
     def key_type(self) -> Type:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from penstock.delivery import IN_ORDER
 from penstock.endpoints.base import Sink
 from penstock.endpoints.files import APPEND
 from penstock.errors import SECRETS, BadEndpoint, masked
@@ -35,6 +36,7 @@ class Postgres(Sink):
 
     kind: ClassVar[str] = "postgres"
     guarantee: ClassVar[str] = "rows and the number of the batch are one transaction"
+    delivery: ClassVar[str] = IN_ORDER
     columns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

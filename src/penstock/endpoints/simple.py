@@ -15,14 +15,21 @@ from penstock.formats import Format, Json, Text
 class Frame(Source):
     """A Spark DataFrame, batch or streaming, with raw bodies in one column.
 
-    Columns named id, headers, topic, partition, offset and time are used when they are there.
+    Columns named id, headers, topic, partition, offset and time are used when they are there. `replays` says that a
+    streaming DataFrame gives the same rows again after a crash, as that of a Kafka topic does.
     """
 
     dataframe: Any = field(compare=False, repr=False)
     format: Format
     column: str = "value"
+    replays: bool = False
 
     kind: ClassVar[str] = "dataframe"
+    ordered: ClassVar[bool] = False
+
+    @property
+    def replayable(self) -> bool:
+        return self.replays
 
     @property
     def body_format(self) -> Format:
@@ -73,4 +80,4 @@ class Console(Sink):
     rows: int = 20
 
     kind: ClassVar[str] = "console"
-    guarantee: ClassVar[str] = "a replayed batch prints again"
+    guarantee: ClassVar[str] = "the batch that a crash interrupts may not be printed"

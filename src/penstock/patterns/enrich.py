@@ -62,6 +62,10 @@ class EnrichFromTable(Node):
     template: ClassVar[str] = EXPRESSION
     rewrites: ClassVar[bool] = True
 
+    @property
+    def keeps_order(self) -> bool:
+        return self.table.is_small
+
     def expressions(self) -> tuple[Expr, ...]:
         return (self.on,)
 

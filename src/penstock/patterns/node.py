@@ -44,6 +44,11 @@ class Node:
         """What is evaluated on the incoming message."""
         return ()
 
+    @property
+    def keeps_order(self) -> bool:
+        """Messages leave in the order in which they came."""
+        return not self.stateful
+
     def sends_to(self) -> tuple[str, ...]:
         """The channels named by this step."""
         return ()

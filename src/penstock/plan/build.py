@@ -17,6 +17,7 @@ from penstock.patterns.node import Node
 from penstock.patterns.redelivery import ORIGINAL
 from penstock.patterns.resequence import Resequence
 from penstock.plan import demand
+from penstock.plan.delivery import deliver
 from penstock.plan.plan import Entry, Inflow, Outlet, Plan, PlannedRoute, Scope, Stage
 from penstock.route.app import App
 from penstock.route.route import Route
@@ -36,7 +37,8 @@ def build(app: App) -> Plan:
     outlets = tuple(Outlet(channel, app.sinks[channel], draft.arrivals(channel)) for channel in sorted(app.sinks))
     for outlet in outlets:
         demand.check_sink(outlet)
-    return demand.fill(Plan(app.name, tuple(draft.entries), tuple(draft.routes), outlets, app.dead_letters, readers))
+    plan = Plan(app.name, tuple(draft.entries), tuple(draft.routes), outlets, app.dead_letters, readers)
+    return demand.fill(deliver(plan))
 
 
 @dataclass
@@ -80,7 +82,9 @@ class _Draft:
                     Inflow(channel, here if node.ends or not node.rewrites else after)
                 )
             here = after
-        self.routes.append(PlannedRoute(route.name, scope, inflows, tuple(stages), route.origin, route.redelivery))
+        self.routes.append(
+            PlannedRoute(route.name, scope, inflows, tuple(stages), route.origin, route.redelivery, route.delivery)
+        )
 
     def _joined(self, inflows: tuple[Inflow, ...]) -> Scope:
         scopes = list(dict.fromkeys(inflow.scope for inflow in inflows))

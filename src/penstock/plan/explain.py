@@ -67,15 +67,20 @@ def _ends(plan: Plan) -> Iterator[str]:
     yield "sinks" if rows else "no sinks"
     for row in rows:
         yield "  " + _one_line(_columns(row, widths))
-    yield _one_line(f"dead letters := {plan.dead_letters}  | {plan.dead_letters.guarantee}")
+    yield _one_line(f"dead letters := {plan.dead_letters}  | {plan.dead_delivery}: {plan.dead_letters.guarantee}")
 
 
 def _sink(outlet: Outlet) -> Row:
     replaced = "  | a new run replaces earlier ones" if getattr(outlet.sink, "mode", "") == OVERWRITE else ""
-    return f"{outlet.channel} := {outlet.sink}", f"{_bodies(outlet)}  | {outlet.sink.guarantee}{replaced}"
+    return (
+        f"{outlet.channel} := {outlet.sink}",
+        f"{_bodies(outlet)}  | {outlet.delivery}: {outlet.sink.guarantee}{replaced}",
+    )
 
 
 def _bodies(outlet: Outlet) -> str:
+    if outlet.sink.columns:
+        return "fields as columns"
     raw = [inflow.scope.raw for inflow in outlet.inflows]
     asked = getattr(outlet.sink, "format", None)
     if asked is not None:

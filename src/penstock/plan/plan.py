@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from penstock.delivery import BEST_EFFORT
 from penstock.endpoints.base import Sink, Source
 from penstock.errors import Origin
 from penstock.expr.nodes import Expr
@@ -74,6 +75,7 @@ class PlannedRoute:
     stages: tuple[Stage, ...]
     origin: Origin | None
     redelivery: Redelivery | None = None
+    delivery: str | None = None
 
     @property
     def merges(self) -> bool:
@@ -83,11 +85,12 @@ class PlannedRoute:
 
 @dataclass(frozen=True, slots=True)
 class Outlet:
-    """A channel that ends in a sink, and the scopes that arrive there."""
+    """A channel that ends in a sink, the scopes that arrive there, and what messages are promised."""
 
     channel: str
     sink: Sink
     inflows: tuple[Inflow, ...]
+    delivery: str = BEST_EFFORT
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +101,7 @@ class Plan:
     outlets: tuple[Outlet, ...]
     dead_letters: Sink
     readers: Mapping[str, str]
+    dead_delivery: str = BEST_EFFORT
 
     @property
     def remembers(self) -> bool:

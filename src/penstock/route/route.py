@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from penstock.delivery import LEVELS
 from penstock.endpoints.base import Sink, Source
 from penstock.endpoints.lookup import LookupTable
-from penstock.errors import BadRoute, Origin, PenstockError, caller
+from penstock.errors import BadRoute, Origin, PenstockError, caller, did_you_mean
 from penstock.patterns.aggregate import REOPEN, aggregate
 from penstock.patterns.balance import balance
 from penstock.patterns.choice import choice
@@ -43,7 +44,9 @@ class Route:
     >>> [step.pattern for step in route.steps]
     ['message filter', 'message channel']
 
-    Every verb returns a new route. Steps are named after their pattern; `name=` gives another name.
+    Every verb returns a new route. Steps are named after their pattern; `name=` gives another name. `delivery` is what
+    its messages are promised when something fails: "best effort", "at least once", "exactly once", which is the usual,
+    or "exactly once in order".
     """
 
     name: str
@@ -51,6 +54,7 @@ class Route:
     steps: tuple[Node, ...] = ()
     origin: Origin | None = field(default_factory=caller, compare=False, repr=False)
     redelivery: Redelivery | None = None
+    delivery: str | None = None
 
     def __post_init__(self) -> None:
         if not self.name or not isinstance(self.name, str):
@@ -60,6 +64,9 @@ class Route:
         elif not isinstance(self.source, (Source, Join)):
             raise BadRoute(f"route {self.name!r} cannot read {self.source!r}", self.origin,
                            'give a source like Files(...), a channel name, or join("a", "b")')  # fmt: skip
+        if self.delivery is not None and self.delivery not in LEVELS:
+            raise BadRoute(f"route {self.name!r}: there is no delivery {self.delivery!r}", self.origin,
+                           did_you_mean(str(self.delivery), LEVELS))  # fmt: skip
 
     def then(self, step: Callable[[], Node] | Node, name: str | None = None) -> Route:
         """This route with one more step; all verbs come through here."""

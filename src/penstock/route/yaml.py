@@ -52,11 +52,12 @@ def from_yaml(text: str, file: str = "") -> App:
 
 
 def _route(item: Item) -> Route:
-    found = item.keys(("route", "from"), ("on_error", "steps"))
+    found = item.keys(("route", "from"), ("delivery", "on_error", "steps"))
     name = found["route"].text()
     start = item.below(found["from"].node, f"the source of route {name!r}")
     with item.located():
-        route = Route(name, _from(start), origin=item.origin)
+        delivery = found["delivery"].text() if "delivery" in found else None
+        route = Route(name, _from(start), origin=item.origin, delivery=delivery)
     steps = found["steps"].listed() if "steps" in found else []
     for number, step in enumerate(steps, 1):
         route = _with_step(route, item.below(step.node, f"step {number} of route {name!r}"))
@@ -114,6 +115,8 @@ def _written_route(route: Route) -> dict[str, object]:
     written: dict[str, object] = {"route": route.name, "from": _written_from(route)}
     if route.redelivery is not None:
         written["on_error"] = _flow(write_redelivery(route.redelivery))
+    if route.delivery:
+        written["delivery"] = route.delivery
     return {**written, "steps": steps} if steps else written
 
 

@@ -17,8 +17,6 @@ from penstock.spark.expressions import Context, lower
 from penstock.spark.frame import AT, DEAD, ERROR, Places, change, error, here, scope_column
 from penstock.spark.types import spark_type
 
-BROADCAST_BYTES = 64 * 1024 * 1024
-
 
 def translate(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     assert isinstance(stage.node, Translate)
@@ -47,7 +45,7 @@ def enrich_from_table(data: DataFrame, stage: Stage, places: Places) -> DataFram
     )
     row = F.struct(*(F.col(f"`{name}`").cast(spark_type(kind)).alias(name) for name, kind in wanted.fields))
     table = table.select(F.col(f"`{node.table.key}`").alias("_key"), row.alias("_row"))
-    if node.table.table.nbytes <= BROADCAST_BYTES:
+    if node.table.is_small:
         table = F.broadcast(table)
     key = F.when(here(stage, places), lower(node.on, context_of(stage)))
     joined = data.withColumn("_on", key).join(table, F.col("_on") == F.col("_key"), "left")

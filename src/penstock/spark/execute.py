@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
+from penstock.delivery import EXACTLY_ONCE, includes
 from penstock.endpoints.simple import Void
 from penstock.plan.plan import Plan
 from penstock.spark.frame import AT, BODY, COPIES, DEAD, NOTE, WAITING, Places
@@ -51,15 +53,24 @@ def execute(
     record: Callable[[Intent], None] | None = None,
     released: Observation | None = None,
 ) -> Executed:
-    """Compute the lowered messages, write down what will be published (`record`), and publish it."""
+    """Compute the lowered messages, write down what will be published (`record`), and publish it.
+
+    Without a sink that promises exactly once, and without state, there is nothing to write down: a crash repeats the
+    batch.
+    """
     intent, query = compute(data, plan, targets, staging, released)
-    if record is not None:
-        staging.seal(list(targets.values()), list(intent.files))
-        record(intent)
+    recorded = record is not None and (
+        plan.remembers or any(includes(target.delivery, EXACTLY_ONCE) for target in targets.values())
+    )
+    if record is not None and recorded:
+        lasting = {target.name for target in targets.values() if target.lasts}
+        sealed = msgspec.structs.replace(intent, files=tuple(file for file in intent.files if file.channel in lasting))
+        staging.seal(targets.values(), sealed.files)
+        record(sealed)
     try:
         return Executed(intent, publish(intent, targets, staging, first), query)
     except BaseException:
-        if record is None:  # nobody will publish it again
+        if not recorded:  # nobody will publish it again
             _forget(targets, staging)
         raise
 
@@ -92,7 +103,7 @@ def compute(
         _forget(targets, staging)
         raise
     files = tuple(
-        StagedFile(target.channel, row.path, staging.final(target, row.partition), row.rows, row.partition)
+        StagedFile(target.name, row.path, staging.final(target, row.partition), row.rows, row.partition)
         for row in manifest
         if (target := targets.get(row.place)) is not None
     )

@@ -140,7 +140,7 @@ class _Batches:
         staging = Staging(f"{self.plan.name}-{query}-{number:09d}", self.scratch, self.journal.staging)
         known = self.journal.find(number, query)
         if known is not None:
-            kept = publish(known, self.all_targets, replace(staging, key=known.key))
+            kept = publish(known, self.all_targets, replace(staging, key=known.key), again=True)
             if self.state is not None:
                 self.state.table.publish(number, known.notes)
             self._add(summarized(self.plan, known.counts, known.counts.received, time.monotonic() - started), kept)

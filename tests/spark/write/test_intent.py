@@ -266,7 +266,7 @@ def test_what_cannot_be_published_is_named(postgres: Database, tmp_path: Path) -
     with pytest.raises(PenstockError) as caught:
         publish.publish(Intent("key", counts, (lost,)), targets(app.plan), staging)
     assert str(caught.value) == (
-        f"BadEndpoint: batch key was computed, but neither {tmp_path}/staged nor {tmp_path}/final is there\n"
+        f"BadEndpoint: a batch was computed, but neither {tmp_path}/staged nor {tmp_path}/final is there\n"
         "  fix  restore one of them, or start with a new checkpoint"
     )
     gone = StagedFile("gone", f"{tmp_path}/staged", None, 1, 0)
@@ -299,7 +299,7 @@ def test_notes_are_in_the_intent(
     assert len(found.notes) >= 1
     assert result.summary.delivered["x"] == 2
     assert result.summary.conserved
-    assert {file.channel for file in found.files} == {"x", "y", "z", "rows", "kept"}
+    assert {file.channel for file in found.files} == {"x", "y", "z", "rows"}
 
 
 def test_a_batch_run_that_cannot_publish_says_so(

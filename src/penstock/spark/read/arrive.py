@@ -171,7 +171,9 @@ def _stored(source: Memory, entry: Entry, reading: Reading) -> DataFrame:
     )
     if not reading.streaming:
         data = reading.spark.createDataFrame(table)
-        return data.repartition(source.partitions) if source.partitions > 1 else data.coalesce(1)
+        if source.partitions == 1:
+            return data.coalesce(1)
+        return data.repartitionByRange(source.partitions, frame.OFFSET).sortWithinPartitions(frame.OFFSET)
     os.makedirs(reading.notes, exist_ok=True)
     path = os.path.join(reading.notes, f"memory-{entry.route}.arrow")
     with pa.ipc.new_file(path, table.schema.with_metadata({"rows": str(len(table))})) as writer:

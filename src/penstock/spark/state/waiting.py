@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
+from penstock.delivery import EXACTLY_ONCE
 from penstock.formats import Json
 from penstock.patterns.idempotent import Idempotent
 from penstock.patterns.redelivery import ERRORS, ORIGINAL, REDELIVERED, Redelivery
@@ -154,4 +155,5 @@ def scopes(plan: Plan) -> list[Scope]:
 
 def room(directory: str) -> Target:
     """The waiting room as a sink: written and published like any other, where only we look."""
-    return Target(WAITING, CHANNEL, LINES, os.path.join(directory, "waiting"), Json("id STRING"))
+    place = os.path.join(directory, "waiting")
+    return Target(WAITING, CHANNEL, LINES, place, Json("id STRING"), delivery=EXACTLY_ONCE)

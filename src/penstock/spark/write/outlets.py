@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 
+from penstock.delivery import AT_LEAST_ONCE, BEST_EFFORT, includes
 from penstock.endpoints.base import Sink, Source
 from penstock.endpoints.files import ADDED, OVERWRITE, Files, Parquet, Table, root_of
 from penstock.endpoints.memory import Memory
@@ -38,6 +39,17 @@ class Target:
     rows: int | None = None
     dead: bool = False
     table: Postgres | None = None
+    delivery: str = BEST_EFFORT
+
+    @property
+    def name(self) -> str:
+        """What intents and markers call it."""
+        return "_dead_letters" if self.dead else self.channel
+
+    @property
+    def lasts(self) -> bool:
+        """What is written has to outlive a power failure."""
+        return self.style != KEEP and includes(self.delivery, AT_LEAST_ONCE)
 
     @property
     def ending(self) -> str:
@@ -54,7 +66,7 @@ def targets(plan: Plan) -> dict[int, Target]:
     places = Places.of(plan)
     sinks = [(places.sinks[outlet.channel], outlet) for outlet in plan.outlets]
     found = {place: _target(outlet, plan, place) for place, outlet in sinks}
-    found[DEAD] = _dead_target(plan.dead_letters)
+    found[DEAD] = _dead_target(plan.dead_letters, plan.dead_delivery)
     written = {place: target for place, target in found.items() if target is not None}
     _check(plan, list(written.values()))
     return written
@@ -109,17 +121,18 @@ def _called(target: Target) -> str:
 
 
 def _target(outlet: Outlet, plan: Plan, place: int) -> Target | None:
-    return _styled(outlet.sink, place, outlet.channel, _arriving_format(outlet, plan))
+    target = _styled(outlet.sink, place, outlet.channel, _arriving_format(outlet, plan))
+    return None if target is None else replace(target, delivery=outlet.delivery)
 
 
-def _dead_target(sink: Sink) -> Target | None:
+def _dead_target(sink: Sink, delivery: str) -> Target | None:
     target = _styled(sink, DEAD, DEAD_LETTERS, Json("id STRING"))
     if target is None:
         return None
     style = LINES if target.style in (CSV, DOCUMENT) else target.style
     if target.table is not None and target.table.key:
         raise BadEndpoint("dead letters cannot replace each other", fix="leave out mode and key of their table")
-    return replace(target, style=style, dead=True)
+    return replace(target, style=style, dead=True, delivery=delivery)
 
 
 def _styled(sink: Sink, place: int, channel: str, arriving: Format) -> Target | None:

@@ -29,13 +29,16 @@ class Kept:
     dead: list[DeadLetter] = field(default_factory=list)
 
 
-def publish(intent: Intent, targets: Mapping[int, Target], staging: Staging, first: bool = False) -> Kept:
+def publish(
+    intent: Intent, targets: Mapping[int, Target], staging: Staging, first: bool = False, again: bool = False
+) -> Kept:
     """Make what was staged visible, and read back what the driver keeps.
 
-    `first` is the first batch of a run: the one that clears sinks whose mode is overwrite.
+    `first` is the first batch of a run: the one that clears sinks whose mode is overwrite. `again` is a batch that was
+    computed before a crash: sinks that promise nothing have lost it or have it already.
     """
     kept = Kept()
-    files: dict[str, list[StagedFile]] = {target.channel: [] for target in targets.values()}
+    files: dict[str, list[StagedFile]] = {target.name: [] for target in targets.values()}
     for file in sorted(intent.files, key=lambda file: file.partition):
         if file.channel not in files:
             raise BadEndpoint(f"batch {intent.key} was computed for channel {file.channel!r}, which has no sink now",
@@ -43,42 +46,44 @@ def publish(intent: Intent, targets: Mapping[int, Target], staging: Staging, fir
         files[file.channel].append(file)
     # Servers first: they are the ones that may refuse.
     for target in sorted(targets.values(), key=lambda target: target.style != ROWS):
-        mine = files[target.channel]
+        mine = files[target.name]
         if target.style == ROWS:
             load(mine, target, intent.key)
         elif target.style == KEEP:
-            # They do not outlive the process: when a batch is published again, there is nothing to show.
             for file in mine:
-                if os.path.exists(file.path):
-                    _read_back(file.path, target, kept)
+                _read_back(file.path, target, kept)
         else:
-            _move(mine, target, intent.key, clear=first and target.overwrite)
+            _move(mine, target)
+            if not again:
+                _remove_others(mine, target, intent.key, clear=first and target.overwrite)
     for target in targets.values():
         staging.clear(target)
     return kept
 
 
-def _move(files: list[StagedFile], target: Target, key: str, clear: bool) -> None:
-    directory = str(target.directory)
-    final = {str(file.final) for file in files}
-    before = os.listdir(directory) if os.path.isdir(directory) else []
-    there = [os.path.join(directory, name) for name in before if not name.startswith(("_", "."))]
-    stale = [path for path in there if (clear or os.path.basename(path).startswith(f"{key}-")) and path not in final]
+def _move(files: list[StagedFile], target: Target) -> None:
     for file in files:
-        _rename(file, key)
-    for path in stale:
-        if os.path.isfile(path):
+        _rename(file)
+    for directory in {os.path.dirname(str(file.final)) for file in files} if target.lasts else ():
+        sync(directory)
+
+
+def _remove_others(files: list[StagedFile], target: Target, key: str, clear: bool) -> None:
+    """Remove what an earlier attempt at this batch has published, or everything from before."""
+    directory, mine = str(target.directory), {os.path.basename(str(file.final)) for file in files}
+    for name in os.listdir(directory) if os.path.isdir(directory) else ():
+        path = os.path.join(directory, name)
+        stale = name.startswith(f"{key}-") or (clear and not name.startswith(("_", ".")))
+        if stale and name not in mine and os.path.isfile(path):
             os.remove(path)
-    for changed in {os.path.dirname(path) for path in (*final, *stale)}:
-        sync(changed)
 
 
-def _rename(file: StagedFile, key: str) -> None:
+def _rename(file: StagedFile) -> None:
     try:
         os.replace(file.path, str(file.final))
     except FileNotFoundError:
         if not os.path.exists(str(file.final)):
-            raise BadEndpoint(f"batch {key} was computed, but neither {file.path} nor {file.final} is there",
+            raise BadEndpoint(f"a batch was computed, but neither {file.path} nor {file.final} is there",
                               fix="restore one of them, or start with a new checkpoint") from None  # fmt: skip
 
 

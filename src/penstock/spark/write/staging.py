@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from penstock.errors import BadEndpoint
@@ -36,10 +37,11 @@ class Staging:
             return None
         return os.path.join(target.directory, f"{self.key}-{partition:05d}.{target.ending}")
 
-    def seal(self, targets: list[Target], files: list[StagedFile]) -> None:
+    def seal(self, targets: Iterable[Target], files: Iterable[StagedFile]) -> None:
         """Make the names of the staged files last: the intent speaks of them."""
+        filled = {file.channel for file in files}
         for target in targets:
-            if target.style != KEEP and any(file.channel == target.channel for file in files):
+            if target.name in filled:
                 here = self.directory(target)
                 for directory in (here, os.path.dirname(here), os.path.dirname(os.path.dirname(here))):
                     sync(directory)

@@ -67,8 +67,10 @@ class TaskWriter:
                     open_writers[place] = self._open(self.targets[place], partition)
                 open_writers[place][0].write(mine, written.filter(chosen), meta.filter(chosen))
                 rows[place] = rows.get(place, 0) + len(mine)
-        for writer, _ in open_writers.values():
+        for place, (writer, path) in open_writers.items():
             writer.close()
+            if self.targets[place].lasts:
+                sync(path)
         listed = [
             {"place": place, "path": path, "rows": rows[place], "partition": partition}
             for place, (_, path) in open_writers.items()
@@ -103,8 +105,6 @@ class LineWriter:
         self.file.write(text + b"\n")
 
     def close(self) -> None:
-        self.file.flush()
-        os.fsync(self.file.fileno())
         self.file.close()
 
 
@@ -164,8 +164,6 @@ class DeadLetterWriter:
             self.file.write(msgspec.json.encode(dead_letter(body, known)) + b"\n")
 
     def close(self) -> None:
-        self.file.flush()
-        os.fsync(self.file.fileno())
         self.file.close()
 
 
@@ -252,4 +250,3 @@ class ParquetWriter:
     def close(self) -> None:
         assert self.writer is not None
         self.writer.close()
-        sync(self.path)
