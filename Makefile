@@ -20,6 +20,7 @@ lint: .venv/.package ## check style and types
 	@$(BIN)/mypy --strict src
 
 bench-spine: .venv/.java ## measure the main path: messages per second and latency
+	@$(BIN)/python -m penstock.formats.jsoncompiled.compilation
 	@$(BIN)/python -m penstock.bench.spine
 
 clean: ## remove .venv and all that was made from the sources

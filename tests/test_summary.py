@@ -57,6 +57,12 @@ def test_what_is_missing_is_said() -> None:
     assert equation(Summary("a", 1, 5, 0, {}, held=5)) == "5 in = 0 out + 0 filtered + 0 dead + 5 held"
 
 
+def test_what_was_merged_or_held_before_is_said() -> None:
+    batch = Summary("a", 1, 1, -2, {"x": 1}, held=-2)
+    assert equation(batch) == "1 in + 2 held before - 2 merged = 1 out + 0 filtered + 0 dead"
+    assert "  merged      2\n" in text(batch)
+
+
 def test_numbers_can_be_written_as_json() -> None:
     read = json.loads(json.dumps(RUN.as_dict()))
     assert read["delivered"] == {"cheap": 600, "rest": 300}

@@ -11,21 +11,38 @@ if TYPE_CHECKING:
     from penstock.endpoints.memory import Memory
     from penstock.endpoints.postgres import Postgres
     from penstock.endpoints.simple import Console, Frame, Rate, Void
-    from penstock.expr.columns import body, call, default, function, header, item, lookup, when
+    from penstock.expr.columns import body, call, default, function, header, item, lookup, meta, when
     from penstock.expr.jsonpath import jsonpath
     from penstock.expr.xpath import xpath, xpath_number, xpath_string, xpath_strings
     from penstock.formats import Csv, Json, Text, Xml
     from penstock.message import Message
     from penstock.patterns.join import join
+    from penstock.patterns.strategy import (
+        collect,
+        combine,
+        count_of,
+        first_of,
+        fold,
+        last_of,
+        latest,
+        max_of,
+        mean_of,
+        min_of,
+        sum_of,
+        union,
+    )  # fmt: skip
     from penstock.route.app import App
+    from penstock.route.composed import composed_processor, scatter_gather
     from penstock.route.route import Route
 
 __version__ = "0.1.0"
 
 __all__ = [
     "App", "Console", "Csv", "Files", "Frame", "Json", "Memory", "Message", "Parquet", "Postgres", "Rate", "Route",
-    "Table", "Text", "Void", "Xml", "body", "call", "default", "function", "header", "item", "join", "jsonpath",
-    "lookup", "lookup_table", "when", "xpath", "xpath_number", "xpath_string", "xpath_strings",
+    "Table", "Text", "Void", "Xml", "body", "call", "collect", "combine", "composed_processor", "count_of", "default",
+    "first_of", "fold", "function", "header", "item", "join", "jsonpath", "last_of", "latest", "lookup",
+    "lookup_table", "max_of", "mean_of", "meta", "min_of", "scatter_gather", "sum_of", "union", "when", "xpath",
+    "xpath_number", "xpath_string", "xpath_strings",
 ]  # fmt: skip
 
 # Loaded when first used: a worker that decodes messages needs none of what routes are written with.
@@ -35,13 +52,28 @@ _HOMES = {
     "endpoints.memory": ("Memory",),
     "endpoints.postgres": ("Postgres",),
     "endpoints.simple": ("Console", "Frame", "Rate", "Void"),
-    "expr.columns": ("body", "call", "default", "function", "header", "item", "lookup", "when"),
+    "expr.columns": ("body", "call", "default", "function", "header", "item", "lookup", "meta", "when"),
     "expr.jsonpath": ("jsonpath",),
     "expr.xpath": ("xpath", "xpath_number", "xpath_string", "xpath_strings"),
     "formats": ("Csv", "Json", "Text", "Xml"),
     "message": ("Message",),
     "patterns.join": ("join",),
+    "patterns.strategy": (
+        "collect",
+        "combine",
+        "count_of",
+        "first_of",
+        "fold",
+        "last_of",
+        "latest",
+        "max_of",
+        "mean_of",
+        "min_of",
+        "sum_of",
+        "union",
+    ),
     "route.app": ("App",),
+    "route.composed": ("composed_processor", "scatter_gather"),
     "route.route": ("Route",),
 }
 _HOME_OF = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}

@@ -32,6 +32,21 @@ class Lineage:
 
 
 @dataclass(frozen=True, slots=True)
+class Journey:
+    """What the reference notes about a message on its way.
+
+    `order` is its place: source, topic, partition, offset, then the number of the part or copy at every step that
+    made several. `attempt` is the number of the try in this route, `original` the message as it came to the route.
+    `admitted` has the keys under which idempotent receivers let it through: step, key, batch.
+    """
+
+    order: tuple[Any, ...] = ()
+    attempt: int = 1
+    original: Message | None = None
+    admitted: tuple[tuple[str, Any, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """`MSG := (B, H, A)` plus identity.
 
@@ -48,6 +63,7 @@ class Message:
     time: datetime = EPOCH
     lineage: Lineage | None = None
     rewritten: bool = False
+    journey: Journey = field(default=Journey(), compare=False, repr=False)
 
     def with_fields(self, fields: Mapping[str, Any]) -> Message:
         """The same message with another body."""

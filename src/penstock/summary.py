@@ -12,6 +12,7 @@ from typing import Any
 class Summary:
     """One run, one micro-batch, or several of them added together.
 
+    `copied` is what patterns made beside what came in; an aggregator, which makes one of many, makes it less.
     `filtered` is counted by "route.step". `held` is how many more messages wait in state than before, so that
     batches add up.
     """
@@ -83,7 +84,7 @@ def text(summary: Summary) -> str:
 def _rows(summary: Summary) -> Iterator[tuple[str, str, int]]:
     yield "in", "", summary.received
     if summary.copied:
-        yield "copied", "", summary.copied
+        yield "copied" if summary.copied > 0 else "merged", "", abs(summary.copied)
     for label, counts in (("out", summary.delivered), ("filtered", summary.filtered)):
         for index, name in enumerate(sorted(counts)):
             yield label if index == 0 else "", name, counts[name]
@@ -94,13 +95,17 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str, int]]:
 
 def equation(summary: Summary) -> str:
     """`1,000 in = 900 out + 80 filtered + 20 dead`, and whether it holds."""
-    copied = f" + {summary.copied:,} copied" if summary.copied else ""
+    left = f"{summary.received:,} in"
+    if summary.held < 0:
+        left += f" + {-summary.held:,} held before"
+    if summary.copied:
+        left += f" + {summary.copied:,} copied" if summary.copied > 0 else f" - {-summary.copied:,} merged"
     right = [f"{sum(summary.delivered.values()):,} out", f"{sum(summary.filtered.values()):,} filtered",
              f"{summary.dead:,} dead"]  # fmt: skip
-    if summary.held:
+    if summary.held > 0:
         right.append(f"{summary.held:,} held")
     sign = "=" if summary.conserved else "≠"
     verdict = ""
     if not summary.conserved:
         verdict = f"  ({abs(summary.missing):,} {'lost' if summary.missing > 0 else 'too many'})"
-    return f"{summary.received:,} in{copied} {sign} {' + '.join(right)}{verdict}"
+    return f"{left} {sign} {' + '.join(right)}{verdict}"

@@ -10,7 +10,7 @@ assert not result.dead
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,16 +55,22 @@ def run(
     engine: str = REFERENCE,
     partitions: int = 1,
     rows_per_batch: int = 100_000,
+    batches: Sequence[int] | None = None,
+    clock: Sequence[float] | None = None,
+    stop: bool = True,
 ) -> Result:
     """Run an app on messages given as dicts, text or bytes, with lists in place of its sources and sinks.
 
-    With several sources, `messages` maps the name of each source's route to its messages.
+    With several sources, `messages` maps the name of each source's route to its messages. `batches` has the number of
+    messages of each batch and `clock` its time in seconds; without `stop`, what waits at the end stays where it is.
     """
     given = _by_route(app, messages)
     tested = on_lists(app, given, partitions)
     if engine == REFERENCE:
-        outcome = reference.run(tested.plan, given)
+        outcome = reference.run_batches(tested.plan, _batches(given, batches, clock), stop)
         return Result(outcome.channels, outcome.dead, outcome.summary(app.name))
+    if batches is not None or clock is not None or not stop:
+        raise BadRoute("batches, clock and stop are for the reference", fix="use rows_per_batch on Spark")
     if engine == SPARK:
         from penstock.spark.run import run_batch
 
@@ -76,6 +82,16 @@ def run(
     else:
         raise BadRoute(f"there is no engine {engine!r}", fix=did_you_mean(engine, (REFERENCE, SPARK, STREAM)))
     return Result(result.channels, result.dead, result.summary)
+
+
+def _batches(
+    given: Mapping[str, list[object]], sizes: Sequence[int] | None, clock: Sequence[float] | None
+) -> list[tuple[float, Mapping[str, Sequence[object]]]]:
+    pieces = [given] if sizes is None else reference.cut(given, sizes)
+    times = list(clock) if clock is not None else [0.0] * len(pieces)
+    if len(times) != len(pieces) or times != sorted(times):
+        raise BadRoute(f"clock={times!r} does not fit {len(pieces)} batches", fix="give one time per batch, rising")
+    return list(zip(times, pieces, strict=True))
 
 
 def on_lists(app: App, messages: Mapping[str, Iterable[object]], partitions: int = 1) -> App:
@@ -109,7 +125,7 @@ def _by_route(app: App, messages: Iterable[object] | Mapping[str, Iterable[objec
 
 
 def _order(identity: str) -> list[tuple[bool, int, str]]:
-    parts = identity.replace(".", "/").split("/")
+    parts = identity.replace(".", "/").replace("+", "/").split("/")
     return [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
 

@@ -27,6 +27,7 @@ xpaths = st.builds(
     st.sampled_from([BOOLEAN, STRING, DOUBLE, Array(STRING)]),
 )
 json_paths = st.sampled_from([nodes.JsonPath("$..a"), nodes.JsonPath("length(@.a) > 'b'")])
+metas = st.sampled_from(nodes.META).map(nodes.Meta)
 
 
 def _several(inner: st.SearchStrategy[nodes.Expr], least: int, most: int) -> st.SearchStrategy[tuple[nodes.Expr, ...]]:
@@ -52,7 +53,7 @@ def _larger(inner: st.SearchStrategy[nodes.Expr]) -> st.SearchStrategy[nodes.Exp
     )
 
 
-trees = st.recursive(fields | literals | xpaths | json_paths, _larger, max_leaves=12)
+trees = st.recursive(fields | literals | xpaths | json_paths | metas, _larger, max_leaves=12)
 
 _scalars = st.one_of(
     st.none(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock import body, join, lookup_table
+from penstock import body, join, latest, lookup_table
 from penstock.patterns.node import EXPRESSION, NO_USER, PREDICATE, Node, names_of, read_paths, top_level
 from tests.patterns.apps import node, start
 
@@ -25,14 +25,17 @@ NODES: list[tuple[Node, str, str, str, str]] = [
     (node(start().script(len, "id BIGINT")), "script", EXPRESSION, "1:1", "1:n"),
     (node(start().tap("a")), "wire tap", NO_USER, "1:2", "1:2"),
     (node(start().to("a")), "message channel", NO_USER, "1:1", "1:1"),
+    (node(start().aggregate(latest(), by=body.id, size=2)), "aggregator", EXPRESSION, "1:1", "n:1"),
+    (node(start().resequence(body.id, size=2)), "resequencer", EXPRESSION, "1:1", "1:1"),
+    (node(start().idempotent(body.id)), "idempotent receiver", PREDICATE, "1:1", "1:0|1"),
 ]
 
 
 @pytest.mark.parametrize(("step", "pattern", "template", "channels", "messages"), NODES)
 def test_a_pattern_declares_its_place(step: Node, pattern: str, template: str, channels: str, messages: str) -> None:
     assert (step.pattern, step.template, step.channels, step.messages) == (pattern, template, channels, messages)
-    assert not step.stateful
-    assert step.rewrites == (template == EXPRESSION)
+    assert step.stateful == (pattern in ("aggregator", "resequencer", "idempotent receiver"))
+    assert step.rewrites == (template == EXPRESSION and pattern != "resequencer")
 
 
 def test_every_pattern_is_in_the_table() -> None:

@@ -21,14 +21,23 @@ from penstock import (
     Void,
     Xml,
     body,
+    collect,
+    combine,
+    count_of,
     default,
+    fold,
     function,
     header,
     item,
     join,
     jsonpath,
+    latest,
     lookup,
     lookup_table,
+    max_of,
+    meta,
+    sum_of,
+    union,
     when,
 )  # fmt: skip
 from penstock.schema import schema
@@ -116,6 +125,37 @@ def every_step() -> App:
         .to("k", Void()),
         sinks={name: Void() for name in ("one", "two", "three", "s1", "s2", "q1", "q2", "x", "y", "z")},
         dead_letters=Files("dead"),
+    )  # fmt: skip
+
+
+def every_memory() -> App:
+    """Every pattern that remembers, with every strategy, in a form that YAML can hold."""
+    price = function(label, body.kind)
+    return App(
+        "every-memory",
+        Route("a", Memory(format=Json(ORDER)))
+        .idempotent(body.id)
+        .idempotent([body.id, body.kind], keep="1 hour", keep_last=1000, duplicates="twice", remember_failed=True)
+        .resequence(body.id, by=body.kind, window=10, first=1, timeout="5 s", late="pass", on_stop="discard")
+        .split(body.lines, into="line", head=["id"])
+        .aggregate(collect("lines", of="line", head=["id"]), size="parts", timeout=1.5, on_timeout="discard")
+        .on_error(3, "500 ms", cap="10 s", jitter=0.2, errors=["FunctionFailed"])
+        .to("b"),
+        Route("b", "b").aggregate(collect("orders"), by=True, size=100, interval="1 minute").multicast("c", "d", "e"),
+        Route("c", "c").split(body.orders).aggregate(union(), when="id > 5", new_group=True, invalid="filter").to("x"),
+        Route("d", "d")
+        .split(body.orders)
+        .idempotent()
+        .aggregate(
+            fold(total=sum_of(body.id), n=count_of(), most=max_of(body.id * 2)), by=meta("id"), batch_end=True,
+            closed="dead", closed_for="2 days",
+        )
+        .on_error(message="current", backoff=1)
+        .to("y"),
+        Route("e", "e").aggregate(combine(unchanged, "id BIGINT"), by="size(orders)", size=2).to("z"),
+        Route("f", "twice").filter(body.id > 0).enrich({"kind": price}).on_error(delay=0, message="original").to("g"),
+        Route("g", "g").aggregate(latest(), by=[body.kind, header.region], size=2, on_stop="hold").to("w"),
+        sinks={name: Void() for name in "wxyz"},
     )  # fmt: skip
 
 

@@ -119,3 +119,14 @@ def test_layout_removes_crossings_that_can_be_removed() -> None:
     placed = layout(["a", "b", "c", "d"], [("a", "d"), ("b", "c")])
     first, second = placed.layers
     assert [first.index("a") < first.index("b")] == [second.index("d") < second.index("c")]
+
+
+def test_redelivery_stands_apart_like_dead_letters() -> None:
+    plan = apps.every_memory().plan
+    boxes = {box.key: box for box in graph(plan).boxes}
+    assert boxes["redelivery f"].detail == "5 more tries at once, from the start of the route"
+    assert boxes["a.aggregate"].title == "aggregator"
+    picture = svg(plan)
+    assert picture.count("redelivery on exception") >= 3
+    assert '["<b>redelivery on exception</b><br/>a"]:::step' in mermaid(plan)
+    assert etree.fromstring(picture.encode()) is not None

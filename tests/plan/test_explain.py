@@ -25,7 +25,7 @@ def test_connected_cars(tmp_path: Path) -> None:
     compare("connected-cars", explain(apps.cars(apps.models(tmp_path)).plan))
 
 
-@pytest.mark.parametrize("app", [apps.every_step, apps.every_end])
+@pytest.mark.parametrize("app", [apps.every_step, apps.every_end, apps.every_memory])
 def test_every_part_has_a_line(app) -> None:
     compare(app().name, explain(app().plan))
 

@@ -7,9 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from penstock import App, Files, Frame, Json, Memory, Rate, Route, Void, body, lookup_table
+from penstock import (
+    App,
+    Files,
+    Frame,
+    Json,
+    Memory,
+    Rate,
+    Route,
+    Void,
+    body,
+    collect,
+    count_of,
+    fold,
+    latest,
+    lookup_table,
+    sum_of,
+)
 from penstock.errors import BadEndpoint, BadFile, PenstockError
 from penstock.expr.text import parse
+from penstock.patterns.aggregate import Aggregate, aggregate
 from penstock.patterns.filter import Filter
 from penstock.route.yaml import from_yaml, to_yaml
 from tests.plan import apps
@@ -37,7 +54,7 @@ def steps(*lines: str) -> str:
     return HEAD + "".join(f"      {line}\n" for line in lines)
 
 
-@pytest.mark.parametrize("make", [apps.every_step, apps.every_end])
+@pytest.mark.parametrize("make", [apps.every_step, apps.every_end, apps.every_memory])
 def test_every_part_comes_back_equal(make) -> None:
     app = make()
     again = from_yaml(to_yaml(app))
@@ -99,6 +116,30 @@ def test_words_that_yaml_takes_for_booleans_are_good_keys() -> None:
     assert app.routes[0].steps[0].sends_to() == ("on", "no", "off-road")
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("{by: id, strategy: latest, size: 3}", aggregate(latest(), by="id", size=3)),
+        ("{by: [id, total > 5], strategy: {collect: all}, timeout: 90}",
+         aggregate(collect("all"), by=["id", "total > 5"], timeout="90 s")),
+        ("{strategy: {collect: {into: lines, of: line, head: [id]}}, size: parts}",
+         aggregate(collect("lines", of="line", head=["id"]), size="parts")),
+        ("{by: true, strategy: {fold: {t: sum(total * 2), n: COUNT()}}, when: total > 5, batch_end: true}",
+         aggregate(fold(t=sum_of("total * 2"), n=count_of()), by=True, when="total > 5", batch_end=True)),
+    ],
+)  # fmt: skip
+def test_ways_to_write_an_aggregator(written: str, meant: Aggregate) -> None:
+    app = from_yaml(steps(f"- aggregate: {written}", "- to: {channel: x, sink: void}"))
+    assert app.routes[0].steps[0] == meant
+
+
+def test_the_layout_of_redelivery_and_memory() -> None:
+    text = to_yaml(apps.every_memory())
+    assert "    on_error: {attempts: 3, delay: 500 ms, cap: 10 s, jitter: 0.2, errors: [FunctionFailed]}\n" in text
+    assert "      - idempotent: id\n" in text
+    assert "      - idempotent: true\n" in text
+
+
 def test_origins_are_lines_of_the_file() -> None:
     app = from_yaml(steps("- filter: total > 5", "- to: {channel: x, sink: void}"), "routes.yaml")
     assert [str(step.origin) for step in app.routes[0].steps] == [
@@ -109,12 +150,71 @@ def test_origins_are_lines_of_the_file() -> None:
 
 
 ERRORS = {
+    "unknown strategy": (
+        steps("- aggregate: {by: id, strategy: {colect: all}, size: 2}"),
+        "BadFile: route 'intake': 'strategy' of 'aggregate' of route 'intake': there is no strategy 'colect'\n"
+        "  at   routes.yaml:6  - aggregate: {by: id, strategy: {colect: all}, size: 2}\n"
+        "  fix  did you mean 'collect'? known: collect, combine, fold, latest, union",
+    ),
+    "strategy without settings": (
+        steps("- aggregate: {by: id, strategy: collect, size: 2}"),
+        "BadFile: route 'intake': 'strategy' of 'aggregate' of route 'intake': 'collect' needs settings\n"
+        "  at   routes.yaml:6  - aggregate: {by: id, strategy: collect, size: 2}\n"
+        "  fix  write strategy: {collect: ...}",
+    ),
+    "unknown fold": (
+        steps("- aggregate: {by: id, strategy: {fold: {n: median(total)}}, size: 2}"),
+        "BadRoute: route 'intake': there is no fold 'median'\n"
+        "  at   routes.yaml:6  - aggregate: {by: id, strategy: {fold: {n: median(total)}}, size: 2}\n"
+        "  fix  did you mean 'mean'? known: count, first, last, max, mean, min, sum",
+    ),
+    "no fold": (
+        steps("- aggregate: {by: id, strategy: {fold: {n: total}}, size: 2}"),
+        "BadFile: route 'intake': 'n' of 'fold' of 'strategy' of 'aggregate' of route 'intake' must be a fold, "
+        "found 'total'\n"
+        "  at   routes.yaml:6  - aggregate: {by: id, strategy: {fold: {n: total}}, size: 2}\n"
+        "  fix  write it like sum(price) or count()",
+    ),
+    "negative size": (
+        steps("- aggregate: {by: id, strategy: latest, size: -2}"),
+        "BadRoute: route 'intake': size=-2 is not a whole number from 1 up\n"
+        "  at   routes.yaml:6  - aggregate: {by: id, strategy: latest, size: -2}",
+    ),
+    "completion that never fires": (
+        steps("- aggregate: {by: id, strategy: latest}"),
+        "BadRoute: route 'intake': no group would ever be complete\n"
+        "  at   routes.yaml:6  - aggregate: {by: id, strategy: latest}\n"
+        "  fix  give size, timeout, interval, when, batch_end or new_group",
+    ),
+    "resequencer without sequence": (
+        steps("- resequence: {size: 3}"),
+        "BadFile: route 'intake': 'resequence' of route 'intake' needs 'sequence'\n"
+        "  at   routes.yaml:6  - resequence: {size: 3}",
+    ),
+    "key of doubles": (
+        steps("- idempotent: total", "- to: {channel: x, sink: void}"),
+        "TypeMismatch: route 'intake', step 'idempotent': a key is text, a whole number or a truth value, but total "
+        "is DOUBLE\n"
+        "  at   routes.yaml:6  - idempotent: total\n"
+        "  fix  round it: to_integer(...), or to_string(..., 2)",
+    ),
+    "no length of time": (
+        steps("- idempotent: {key: id, keep: true}"),
+        "BadFile: route 'intake': 'keep' of 'idempotent' of route 'intake' must be a length of time, found true\n"
+        "  at   routes.yaml:6  - idempotent: {key: id, keep: true}\n"
+        "  fix  write seconds, or text like '5 minutes'",
+    ),
+    "redelivery": (
+        HEAD.replace("    steps:", "    on_error: {attempts: 0}\n    steps:") + "      - filter: total > 5\n",
+        "BadRoute: route 'intake': attempts=0 is not a whole number from 1 up\n"
+        "  at   routes.yaml:5  on_error: {attempts: 0}",
+    ),
     "unknown pattern": (
         steps("- filtr: total > 5"),
         "BadRoute: step 1 of route 'intake': there is no pattern 'filtr'\n"
         "  at   routes.yaml:6  - filtr: total > 5\n"
-        "  fix  did you mean 'filter'? known: balance, choice, drop, enrich, enrich_from, filter, keep, multicast, "
-        "recipients, script, split, split_fields, tap, to, translate",
+        "  fix  did you mean 'filter'? known: aggregate, balance, choice, drop, enrich, enrich_from, filter, "
+        "idempotent, keep, multicast, recipients, resequence, script, split, split_fields, tap, to, translate",
     ),
     "unknown key of the file": (
         HEAD + "sink: {}\n",

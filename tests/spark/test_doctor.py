@@ -29,3 +29,11 @@ def test_a_package_that_is_too_new_fails(monkeypatch: pytest.MonkeyPatch) -> Non
     checks = {check.name: check for check in diagnose()}
     assert checks["pandas"] == Check("pandas", False, "99.0.0", 'pip install "pandas>=2.2,<3"')
     assert checks["pyarrow"].ok
+
+
+def test_numba_is_recommended_and_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_JAVA", "/nowhere")
+    assert {check.name: check for check in diagnose()}["compiled json"].found.startswith("with numba ")
+    monkeypatch.setattr("penstock.spark.doctor.is_possible", lambda: False)
+    found = {check.name: check for check in diagnose()}["compiled json"]
+    assert found == Check("compiled json", True, 'no, which is slower for large runs: pip install "penstock[fast]"')

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.cache import cache_directory
 from penstock.errors import BadMachine
-from penstock.spark.java import Java, cache_directory, find_java, launch_home
+from penstock.spark.java import Java, find_java, launch_home
 
 
 @pytest.fixture(autouse=True)

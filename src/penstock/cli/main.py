@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import convert, demo, diagram, doctor, explain, new, run, trace
+from penstock.cli import cluster, convert, demo, diagram, doctor, explain, new, run, trace
 from penstock.cli.output import complain
 from penstock.errors import PenstockError
 
@@ -21,7 +21,10 @@ _EXAMPLES = (
     "penstock run app.py --stream           keep it running",
     "An app is app.py, app.py:name, package.module:name or routes.yaml.",
 )
-_COMMANDS = (new.new, explain.explain, diagram.diagram, trace.trace, run.run, convert.convert, demo.demo, doctor.doctor)
+_COMMANDS = (
+    new.new, explain.explain, diagram.diagram, trace.trace, run.run, cluster.cluster, convert.convert, demo.demo,
+    doctor.doctor,
+)  # fmt: skip
 
 app = typer.Typer(
     name="penstock",

@@ -15,6 +15,8 @@ from penstock.cli.output import complain, say, write
 from penstock.cli.progress import Progress
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from penstock.plan.plan import Plan
     from penstock.route.app import App
     from penstock.summary import Summary
@@ -31,6 +33,7 @@ def run(
     summary: Annotated[str | None, typer.Option(help="Write the numbers to this JSON file.")] = None,
     diagram: Annotated[str | None, typer.Option(help="Draw the app with the numbers to this SVG file.")] = None,
     master: Annotated[str | None, typer.Option(help="The Spark master, like spark://host:7077.")] = None,
+    conf: Annotated[list[str] | None, typer.Option(help="A setting of Spark, like spark.cores.max=4.")] = None,
 ) -> None:
     """Run an app over what its sources hold, or as a stream; Ctrl-C ends a stream cleanly."""
     from penstock.route.load import load
@@ -40,30 +43,37 @@ def run(
     for option, given in (("--checkpoint", checkpoint), ("--once", once), ("--trigger", trigger)):
         if given and not stream:
             raise typer.BadParameter(f"{option} is for streams: add --stream")
+    settings = _settings(conf or [])
     with Progress("starting Spark") as progress:
+        from penstock.spark.session import session
+
+        spark = session(loaded.name, master, settings)
         if stream:
-            result = _stream(loaded, checkpoint, once, trigger, master, progress)
+            result = _stream(loaded, spark, checkpoint, once, trigger, progress)
         else:
-            result = _batch(loaded, master, progress)
+            result = _batch(loaded, spark, progress)
     _report(plan, result, summary, diagram)
 
 
-def _batch(app: App, master: str | None, progress: Progress) -> Summary:
-    from penstock.spark.run import run_batch
-    from penstock.spark.session import session
+def _settings(conf: list[str]) -> dict[str, str]:
+    for setting in conf:
+        if not setting.startswith("spark.") or "=" not in setting:
+            raise typer.BadParameter(f"--conf {setting}: write --conf spark.NAME=VALUE")
+    return dict(setting.split("=", 1) for setting in conf)
 
-    spark = session(app.name, master)
+
+def _batch(app: App, spark: SparkSession, progress: Progress) -> Summary:
+    from penstock.spark.run import run_batch
+
     progress.say("running")
     return run_batch(app, spark, progress.show).summary
 
 
 def _stream(
-    app: App, checkpoint: str | None, once: bool, trigger: str | None, master: str | None, progress: Progress
+    app: App, spark: SparkSession, checkpoint: str | None, once: bool, trigger: str | None, progress: Progress
 ) -> Summary:
-    from penstock.spark.session import session
     from penstock.spark.stream import run_stream
 
-    spark = session(app.name, master)
     progress.say("waiting for messages; Ctrl-C stops")
     with _stop_at_interrupt(progress) as stop:
         return run_stream(app, checkpoint, once, trigger, spark, progress.show, stop).summary

@@ -72,6 +72,7 @@ def _as_text(found: Trace) -> str:
         lines += [f"delivered to {channel}: {message.raw.decode('utf-8', 'replace')}" for message in messages]
     lines += [f"filtered by {step}" for step, count in found.outcome.filtered.items() for _ in range(count)]
     lines += [f"dead letter of {dead.route}.{dead.step}: {dead.error}: {dead.reason}" for dead in found.outcome.dead]
+    lines += [f"held: {found.outcome.held}"] if found.outcome.held else []
     return "\n".join(lines)
 
 
@@ -88,4 +89,5 @@ def _as_json(found: Trace) -> dict[str, Any]:
         "filtered": dict(outcome.filtered),
         "dead": [{"route": dead.route, "step": dead.step, "error": dead.error, "reason": dead.reason}
                  for dead in outcome.dead],
+        "held": outcome.held,
     }  # fmt: skip

@@ -13,9 +13,9 @@ from penstock.formats import Format, Text
 from penstock.message import Message, Position
 
 
-def as_messages(values: Iterable[object], topic: str = "memory") -> tuple[Message, ...]:
-    """Messages from bytes, text, dicts (written as JSON) or messages; position and id count from 0."""
-    return tuple(_as_message(value, Position(topic, 0, index)) for index, value in enumerate(values))
+def as_messages(values: Iterable[object], topic: str = "memory", first: int = 0) -> tuple[Message, ...]:
+    """Messages from bytes, text, dicts (written as JSON) or messages; position and id count from `first`."""
+    return tuple(_as_message(value, Position(topic, 0, index)) for index, value in enumerate(values, first))
 
 
 def _as_message(value: object, position: Position) -> Message:

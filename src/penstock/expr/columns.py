@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from penstock.errors import BadExpression, caller
+from penstock.errors import BadExpression, caller, did_you_mean
 from penstock.expr import nodes
 from penstock.expr.nodes import Expr, Value
 from penstock.schema import Type, from_ddl
@@ -159,6 +159,13 @@ def expression(value: object) -> Expr:
     )
 
 
+def meta(name: str) -> Column:
+    """What is known about the message: its `id`, and the `parent`, `index` and `count` of a part of a split one."""
+    if name not in nodes.META:
+        raise BadExpression(f"nothing is known as meta {name!r}", fix=did_you_mean(str(name), nodes.META))
+    return Column(nodes.Meta(name))
+
+
 def condition(value: object) -> Expr:
     """A predicate: a column, SQL-like text, or a Python function of the decoded body."""
     if isinstance(value, str):
@@ -177,8 +184,6 @@ def call(name: str, *arguments: object) -> Column:
     from penstock.expr.functions import FUNCTIONS
 
     if name not in FUNCTIONS:
-        from penstock.errors import did_you_mean
-
         raise BadExpression(f"there is no function {name!r}", fix=did_you_mean(name, FUNCTIONS))
     return Column(nodes.Call(name, tuple(expression(argument) for argument in arguments)))
 

@@ -27,6 +27,7 @@ class Scope:
     headers: Mapping[str, str] = field(default_factory=dict)
     item: Any = None
     strict: bool = False
+    meta: Mapping[str, Any] = field(default_factory=dict)
 
 
 def evaluate(expression: Expr, scope: Scope) -> Any:
@@ -34,6 +35,8 @@ def evaluate(expression: Expr, scope: Scope) -> Any:
     match expression:
         case nodes.Field(path, root):
             return follow(_root(scope, root), path)
+        case nodes.Meta(name):
+            return scope.meta.get(name)
         case nodes.Literal(value):
             return value
         case nodes.Compare(symbol, left, right):

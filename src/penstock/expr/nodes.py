@@ -13,6 +13,7 @@ from typing import Any
 from penstock.schema import Path, Type
 
 BODY, HEADER, ITEM = "body", "header", "item"
+META = ("id", "parent", "index", "count")
 Value = str | int | float | bool | None
 
 
@@ -49,6 +50,13 @@ class Field(Expr):
 
     path: Path
     root: str = BODY
+
+
+@dataclass(frozen=True, slots=True)
+class Meta(Expr):
+    """What is known about the message beside its body: its `id`; the `parent`, `index` and `count` of a part."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,8 @@ def _print_call(expression: Expr) -> str:
             return _call(function, literal_text(path))
         case nodes.JsonPath(query):
             return _call("jsonpath", literal_text(query))
+        case nodes.Meta(name):
+            return _call("meta", literal_text(name))
     # Nodes made by `bind`, which nobody parses back.
     return f"{type(expression).__name__}({', '.join(map(to_text, expression.children()))})"
 

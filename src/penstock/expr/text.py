@@ -13,6 +13,7 @@ from typing import Any
 
 from penstock.errors import BadExpression, PenstockError, did_you_mean
 from penstock.expr import nodes
+from penstock.expr.columns import expression, meta
 from penstock.expr.functions import FUNCTIONS
 from penstock.expr.nodes import Expr
 from penstock.expr.printer import INFIX, RESERVED, ROOTS, XPATH_KINDS, to_text
@@ -24,7 +25,7 @@ __all__ = ["parse", "to_text"]
 _COMPARISONS = {"=": "==", "==": "==", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _CONSTANTS: dict[str, nodes.Value] = {"TRUE": True, "FALSE": False, "NULL": None}
 _OPERATORS = {symbol: name for name, symbol in INFIX.items()}
-_SPECIAL = ("any", "select", "lookup", "jsonpath", "python", *XPATH_KINDS)
+_SPECIAL = ("any", "select", "lookup", "jsonpath", "meta", "python", *XPATH_KINDS)
 
 
 def parse(text: str) -> Expr:
@@ -257,6 +258,8 @@ def _special(name: str, arguments: tuple[Expr, ...]) -> Expr:
         return _python(texts, arguments[2:])
     if len(texts) != 1 or len(arguments) != 1:
         raise BadExpression(f"{name} takes one text in quotes")
+    if name == "meta":
+        return expression(meta(texts[0]))
     if name == "jsonpath":
         from penstock.expr.jsonpath import predicate
 

@@ -28,6 +28,8 @@ def type_of(expression: Expr, body: Struct, item: Type = EMPTY) -> Type:
             return resolve(item, path, "the item")
         case nodes.Field(path):
             return resolve(body, path)
+        case nodes.Meta(name):
+            return STRING if name in ("id", "parent") else INTEGER
         case nodes.Literal(value):
             return literal_type(value)
         case nodes.Compare(operator, left, right):

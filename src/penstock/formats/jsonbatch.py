@@ -1,5 +1,7 @@
 """Many JSON bodies to one Arrow struct, fast, and exactly as `json.decode` says.
 
+Machine code comes first, where it is there; the rows that it refuses, and otherwise all rows, go to msgspec.
+
 msgspec checks the syntax of the whole body and the types of the wanted fields. What it refuses is decoded
 again, first with STRING fields as raw slices (they take any value), then by the definition, which also words
 the reason. What it would accept and the definition would not is looked for first: `_looks_harmless`.
@@ -13,11 +15,13 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.formats.arrow import arrow_type, no_body
 from penstock.formats.base import Decoded, DecodedBatch, Malformed
+from penstock.formats.jsoncompiled import columns
 from penstock.formats.jsonrecords import Records, struct_column
 from penstock.formats.limits import MAX_BODY_BYTES, MAX_DEPTH
 from penstock.schema import Struct
@@ -35,6 +39,26 @@ _SHORTEST_TOO_DEEP = 2 * (MAX_DEPTH + 1)
 
 
 def decode_batch(bodies: pa.Array, wanted: Struct, definition: Definition) -> DecodedBatch:
+    compiled = columns.read(bodies, wanted)
+    if compiled is None:
+        return decode_by_msgspec(bodies, wanted, definition)
+    return with_refused(*compiled, bodies, wanted, definition)
+
+
+def with_refused(
+    column: pa.StructArray, refused: np.ndarray[Any, Any], bodies: pa.Array, wanted: Struct, definition: Definition
+) -> DecodedBatch:
+    """The column with the rows filled in that the compiled decoder refused."""
+    if not len(refused):
+        return column, []
+    rest, errors = decode_by_msgspec(bodies.take(pa.array(refused)), wanted, definition)
+    order = np.arange(len(column))
+    order[refused] = len(column) + np.arange(len(refused))
+    whole = pa.concat_arrays([column, rest]).take(pa.array(order))
+    return whole, [(int(refused[index]), error) for index, error in errors]
+
+
+def decode_by_msgspec(bodies: pa.Array, wanted: Struct, definition: Definition) -> DecodedBatch:
     batch = _Batch(wanted, definition)
     starts = range(0, len(bodies), _ROWS_AT_ONCE)
     parts = [batch.part(bodies.slice(start, _ROWS_AT_ONCE), start) for start in starts]

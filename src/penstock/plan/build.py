@@ -10,8 +10,12 @@ from graphlib import CycleError, TopologicalSorter
 from penstock.endpoints.base import Source
 from penstock.errors import BadRoute, DuplicateName, PenstockError, RouteCycle, UnknownChannel, did_you_mean
 from penstock.formats import Format
+from penstock.patterns.aggregate import Aggregate
+from penstock.patterns.idempotent import Idempotent
 from penstock.patterns.join import Join
 from penstock.patterns.node import Node
+from penstock.patterns.redelivery import ORIGINAL
+from penstock.patterns.resequence import Resequence
 from penstock.plan import demand
 from penstock.plan.delivery import deliver
 from penstock.plan.plan import Entry, Inflow, Outlet, Plan, PlannedRoute, Scope, Stage
@@ -28,6 +32,7 @@ def build(app: App) -> Plan:
     _check_channels(app, routes, readers)
     draft = _Draft()
     for route in _in_order(routes, readers):
+        _check_original(route)
         draft.add(route)
     outlets = tuple(Outlet(channel, app.sinks[channel], draft.arrivals(channel)) for channel in sorted(app.sinks))
     for outlet in outlets:
@@ -43,6 +48,7 @@ class _Draft:
     entries: list[Entry] = field(default_factory=list)
     routes: list[PlannedRoute] = field(default_factory=list)
     inflows: dict[str, list[Inflow]] = field(default_factory=dict)
+    parts: set[str] = field(default_factory=set)
     scopes: int = 0
 
     def arrivals(self, channel: str) -> tuple[Inflow, ...]:
@@ -63,16 +69,22 @@ class _Draft:
             scope = _located(route, None, lambda: self._joined(inflows))
         stages: list[Stage] = []
         here = scope
+        parts = any(channel in self.parts for channel in inputs(route))
         for node in route.steps:
+            _located(route, node, lambda node=node, parts=parts: _check_parts(node, parts))
+            parts = node.messages != "n:1" and (parts or (node.messages == "1:n" and not node.ends))
             schema = _located(route, node, lambda node=node, here=here: demand.checked(node, here))
             after = self.scope(schema, None) if node.rewrites else here
             stages.append(Stage(route.name, node, here, after))
             for channel in node.sends_to():
+                self.parts |= {channel} if parts else set()
                 self.inflows.setdefault(channel, []).append(
                     Inflow(channel, here if node.ends or not node.rewrites else after)
                 )
             here = after
-        self.routes.append(PlannedRoute(route.name, scope, inflows, tuple(stages), route.origin, route.delivery))
+        self.routes.append(
+            PlannedRoute(route.name, scope, inflows, tuple(stages), route.origin, route.redelivery, route.delivery)
+        )
 
     def _joined(self, inflows: tuple[Inflow, ...]) -> Scope:
         scopes = list(dict.fromkeys(inflow.scope for inflow in inflows))
@@ -84,6 +96,27 @@ class _Draft:
         # Bodies of one format and schema stay as they are; others can only go on as the fields they have.
         alike = all(scope.format == scopes[0].format for scope in scopes)
         return self.scope(schema, scopes[0].format if alike else None, joined=True)
+
+
+def _check_parts(node: Node, parts: bool) -> None:
+    """Only where a splitter is upstream do messages have a parent."""
+    if isinstance(node, Aggregate) and node.needs_parts and not parts:
+        what = "size='parts'" if node.by else "an aggregator without a key"
+        raise BadRoute(f"{what} puts the parts of a split message together, and no splitter comes before it",
+                       fix="give by=body.field, or split before")  # fmt: skip
+
+
+def _check_original(route: Route) -> None:
+    """A message that starts again from the beginning of a route must not do twice what it has done."""
+    if route.redelivery is None or route.redelivery.message != ORIGINAL:
+        return
+    for node in route.steps:
+        copies = node.messages not in ("1:1", "1:0|1") and not node.ends
+        own_key = isinstance(node, Idempotent) and node.remember_failed
+        if copies or own_key or isinstance(node, Resequence):
+            why = "makes or merges messages" if copies else "takes a message that comes again for a duplicate"
+            raise BadRoute(f"route {route.name!r} tries the original message again, but {node.name!r} {why}",
+                           node.origin, "write message='current', or do that step in a route before")  # fmt: skip
 
 
 def _located(route: Route, node: Node | None, action):  # type: ignore[no-untyped-def]

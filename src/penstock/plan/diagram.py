@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.plan.graph import DEAD_LETTERS, SINK, SOURCE, Box, Edge, graph
+from penstock.plan.graph import DEAD_LETTERS, REDELIVERY, SINK, SOURCE, STEP, Box, Edge, graph
 from penstock.plan.plan import Plan
 
 _STYLES = (
@@ -38,7 +38,7 @@ def _shape(box: Box) -> str:
 
 
 def _style(box: Box) -> str:
-    return "dead" if box.kind == DEAD_LETTERS else box.kind
+    return {DEAD_LETTERS: "dead", REDELIVERY: STEP}.get(box.kind, box.kind)
 
 
 def _label(edge: Edge) -> str:

@@ -28,6 +28,11 @@ def explain(plan: Plan) -> str:
 
 
 def _head(route: PlannedRoute, entry: Entry | None) -> str:
+    again = f"  | on error: {route.redelivery.detail()}" if route.redelivery is not None else ""
+    return _start(route, entry) + again
+
+
+def _start(route: PlannedRoute, entry: Entry | None) -> str:
     if entry is not None:
         return f"{route.name} := Source[{entry.source}, {entry.format.name}]  {_reads(entry)}"
     channels = ", ".join(dict.fromkeys(inflow.channel for inflow in route.inflows))

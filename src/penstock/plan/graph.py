@@ -10,7 +10,8 @@ from typing import Any
 from penstock.patterns.to import To
 from penstock.plan.plan import Plan, PlannedRoute
 
-SOURCE, STEP, SINK, DEAD_LETTERS = "source", "step", "sink", "dead letters"
+SOURCE, STEP, SINK, REDELIVERY, DEAD_LETTERS = "source", "step", "sink", "redelivery", "dead letters"
+APART = (REDELIVERY, DEAD_LETTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ class Graph:
 def graph(plan: Plan, counts: Mapping[str, Any] | None = None) -> Graph:
     """Boxes for sources, steps and sinks. A `to` step is not a box but an arrow: it is only a channel.
 
+    What concerns a whole route or app, redelivery and dead letters, stands apart, without arrows.
+
     `counts` is a run's `Summary.as_dict()`; what it does not count is drawn without a number.
     """
     boxes = [Box(f"source {entry.route}", SOURCE, str(entry.source), entry.route, entry.scope.wanted.ddl())
@@ -53,6 +56,8 @@ def graph(plan: Plan, counts: Mapping[str, Any] | None = None) -> Graph:
             boxes.append(Box(stage.title, STEP, stage.node.pattern, stage.title, stage.node.detail()))
     boxes += [Box(f"sink {outlet.channel}", SINK, str(outlet.sink), outlet.channel, outlet.sink.guarantee)
               for outlet in plan.outlets]  # fmt: skip
+    boxes += [Box(f"redelivery {route.name}", REDELIVERY, route.redelivery.pattern, route.name,
+                  route.redelivery.detail()) for route in plan.routes if route.redelivery is not None]  # fmt: skip
     boxes.append(Box("dead letters", DEAD_LETTERS, "dead letters", str(plan.dead_letters), "from any step that fails"))
     edges = tuple(edge for route in plan.routes for edge in _edges(plan, route))
     return _counted(Graph(tuple(boxes), edges), counts or {})

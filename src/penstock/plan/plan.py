@@ -11,6 +11,7 @@ from penstock.errors import Origin
 from penstock.expr.nodes import Expr
 from penstock.formats import Format
 from penstock.patterns.node import Node
+from penstock.patterns.redelivery import Redelivery
 from penstock.schema import Struct
 
 
@@ -73,6 +74,7 @@ class PlannedRoute:
     inflows: tuple[Inflow, ...]
     stages: tuple[Stage, ...]
     origin: Origin | None
+    redelivery: Redelivery | None = None
     delivery: str | None = None
 
     @property
@@ -100,6 +102,11 @@ class Plan:
     dead_letters: Sink
     readers: Mapping[str, str]
     dead_delivery: str = BEST_EFFORT
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a step keeps something from one batch to the next."""
+        return any(stage.node.stateful for stage in self.stages()) or any(route.redelivery for route in self.routes)
 
     def stages(self) -> tuple[Stage, ...]:
         return tuple(stage for route in self.routes for stage in route.stages)

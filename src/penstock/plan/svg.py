@@ -9,7 +9,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from penstock.plan import glyphs
-from penstock.plan.graph import DEAD_LETTERS, SINK, SOURCE, STEP, Box, Edge, Graph, graph
+from penstock.plan.graph import APART, DEAD_LETTERS, REDELIVERY, SINK, SOURCE, STEP, Box, Edge, Graph, graph
 from penstock.plan.layout import Key, Layout, layout
 from penstock.plan.plan import Plan
 
@@ -41,8 +41,8 @@ _MARKERS = (
 def svg(plan: Plan, counts: Mapping[str, Any] | None = None) -> str:
     """The picture; `counts` is a run's `Summary.as_dict()`, drawn on the arrows and under the boxes."""
     drawn = graph(plan, counts)
-    apart = [box.key for box in drawn.boxes if box.kind == DEAD_LETTERS]
-    linked = [box.key for box in drawn.boxes if box.kind != DEAD_LETTERS]
+    apart = [box.key for box in drawn.boxes if box.kind in APART]
+    linked = [box.key for box in drawn.boxes if box.kind not in APART]
     placed = layout(linked, [(edge.start, edge.end) for edge in drawn.edges], apart)
     return _Picture(plan.name, drawn, placed).text()
 
@@ -93,7 +93,7 @@ class _Picture:
         x, y = self.point(box.key)
         left, top = x - glyphs.WIDTH / 2, y - glyphs.HEIGHT / 2
         round_corners = {SOURCE: 22, SINK: 10}.get(box.kind, 4)
-        style = "dead" if box.kind == DEAD_LETTERS else box.kind
+        style = {DEAD_LETTERS: "dead", REDELIVERY: STEP}.get(box.kind, box.kind)
         captions = (("", box.title), ("name", box.name), ("note", box.note))
         lines = [(style, text) for style, text in captions if text]
         return "".join([
@@ -170,7 +170,7 @@ def _box_width(box: Box) -> float:
 def _glyph(box: Box) -> str:
     if box.kind == DEAD_LETTERS:
         return glyphs.DEAD
-    if box.kind == STEP:
+    if box.kind in (STEP, REDELIVERY):
         return glyphs.PATTERNS.get(box.title, "")
     return glyphs.ENDPOINTS.get(box.title.split(" ")[0], "")
 

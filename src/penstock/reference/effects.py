@@ -9,9 +9,10 @@ from penstock.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """On to the next step of the route."""
+    """On to the next step of the route; `note` says what brought it about."""
 
     message: Message
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,18 @@ class Filtered:
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """Cannot go on, and why."""
+    """Cannot go on, and why. `message` is set where it is not the one that just arrived."""
 
     error: str
     reason: str
+    message: Message | None = None
 
 
-Effect = Continue | Send | Filtered | Dead
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Waits in the state of the step."""
+
+    note: str = ""
+
+
+Effect = Continue | Send | Filtered | Dead | Held

@@ -46,7 +46,7 @@ class Failure(Exception):
 def apply(stage: Stage, message: Message) -> list[Effect]:
     """What the step does with the message; a failure is a dead letter, never an exception."""
     try:
-        _call_functions(stage, message)
+        call_functions(stage, message)
         return _apply(stage, message)
     except Failure as failure:
         return [failure.dead]
@@ -59,7 +59,7 @@ def used_expressions(stage: Stage) -> tuple[Expr, ...]:
     return stage.node.expressions()
 
 
-def _call_functions(stage: Stage, message: Message) -> None:
+def call_functions(stage: Stage, message: Message) -> None:
     """Python functions run for every message that reaches their step, whatever the other conditions say."""
     for expression in used_expressions(stage):
         for part in expression.walk():
@@ -111,9 +111,15 @@ def _apply(stage: Stage, message: Message) -> list[Effect]:
 def value_of(stage: Stage, expression: Expr, message: Message, strict: bool = False) -> Any:
     bound = bind(expression, stage.scope.schema)
     try:
-        return evaluate(bound, Scope(message.fields or {}, message.headers, strict=strict))
+        return evaluate(bound, Scope(message.fields or {}, message.headers, strict=strict, meta=_meta(message)))
     except Exception as error:
         raise Failure(FUNCTION_FAILED, f"{type(error).__name__}: {error}") from None
+
+
+def _meta(message: Message) -> dict[str, Any]:
+    part = message.lineage
+    about = {"parent": part.parent, "index": part.index, "count": part.count} if part else {}
+    return {"id": message.id, **about}
 
 
 def missing_reason(predicate: Expr) -> str:

@@ -14,6 +14,9 @@ from penstock.route.app import App
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
+_files: dict[str, ModuleType] = {}
+_directories: set[str] = set()
+
 
 def load(target: str) -> App:
     """The app behind "app.py", "app.py:name", "package.module:name" or "routes.yaml".
@@ -29,6 +32,16 @@ def load(target: str) -> App:
     if os.path.exists(path) or os.sep in path:
         raise BadFile(f"{path} is not a route file", None, "give a .py or .yaml file, or package.module:name")
     return _app_of(_import(path), path, name)
+
+
+def loaded_files() -> list[ModuleType]:
+    """The modules that were made from files, as far as they are still in use."""
+    return [module for name, module in _files.items() if sys.modules.get(name) is module]
+
+
+def loaded_from() -> frozenset[str]:
+    """The directories that apps came from: their own modules are there."""
+    return frozenset(_directories)
 
 
 def _split(target: str) -> tuple[str, str]:
@@ -50,6 +63,7 @@ def _existing(path: str) -> str:
 
 
 def _importable(directory: str) -> None:
+    _directories.add(directory)
     if directory not in sys.path:
         sys.path.insert(0, directory)
 
@@ -84,6 +98,7 @@ def _run_file(path: str) -> ModuleType:
     except (Exception, SystemExit) as error:
         sys.modules.pop(name, None)
         raise _broken(path, error, os.path.dirname(full)) from None
+    _files[name] = module
     return module
 
 

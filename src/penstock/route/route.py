@@ -4,27 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.delivery import LEVELS
 from penstock.endpoints.base import Sink, Source
 from penstock.endpoints.lookup import LookupTable
 from penstock.errors import BadRoute, Origin, PenstockError, caller, did_you_mean
+from penstock.patterns.aggregate import REOPEN, aggregate
 from penstock.patterns.balance import balance
 from penstock.patterns.choice import choice
 from penstock.patterns.content_filter import content_filter
 from penstock.patterns.enrich import NULL_POLICY, enrich, enrich_from
 from penstock.patterns.filter import filter_messages
+from penstock.patterns.idempotent import idempotent
 from penstock.patterns.join import Join
+from penstock.patterns.key import FLUSH
 from penstock.patterns.multicast import multicast
-from penstock.patterns.node import FALSE, Node, check_channel
+from penstock.patterns.node import DEAD, FALSE, Node, check_channel
 from penstock.patterns.recipients import recipients
+from penstock.patterns.redelivery import CURRENT, Redelivery, redelivery
+from penstock.patterns.resequence import resequence
 from penstock.patterns.script import script
 from penstock.patterns.split import split, split_fields
+from penstock.patterns.strategy import Strategy
 from penstock.patterns.tap import tap
 from penstock.patterns.to import to
 from penstock.patterns.translate import translate
 from penstock.schema import SchemaLike
+
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,7 @@ class Route:
     source: Source | Join | str
     steps: tuple[Node, ...] = ()
     origin: Origin | None = field(default_factory=caller, compare=False, repr=False)
+    redelivery: Redelivery | None = None
     delivery: str | None = None
 
     def __post_init__(self) -> None:
@@ -62,15 +71,19 @@ class Route:
     def then(self, step: Callable[[], Node] | Node, name: str | None = None) -> Route:
         """This route with one more step; all verbs come through here."""
         origin = caller()
-        try:
-            node = step if isinstance(step, Node) else step()
-        except PenstockError as error:
-            where = f"{origin}\n       {error.origin}" if isinstance(error.origin, str) else error.origin or origin
-            raise type(error)(f"route {self.name!r}: {error.what}", where, error.fix) from None
+        node = step if isinstance(step, Node) else self._checked(step, origin)
         if self.steps and self.steps[-1].ends:
             raise BadRoute(f"route {self.name!r}: nothing can follow a {self.steps[-1].pattern}", origin,
                            "continue in another route that reads one of its channels")  # fmt: skip
         return replace(self, steps=(*self.steps, replace(node, name=name or node.name, origin=node.origin or origin)))
+
+    def _checked(self, made: Callable[[], _Made], origin: Origin | None) -> _Made:
+        """What a verb makes of its arguments; an error says which route it is in."""
+        try:
+            return made()
+        except PenstockError as error:
+            where = f"{origin}\n       {error.origin}" if isinstance(error.origin, str) else error.origin or origin
+            raise type(error)(f"route {self.name!r}: {error.what}", where, error.fix) from None
 
     def filter(
         self, predicate: object, discard: str | None = None, missing: str = FALSE, name: str | None = None
@@ -150,6 +163,49 @@ class Route:
     def script(self, function: Callable[[Any], Any], returns: SchemaLike, name: str | None = None) -> Route:
         """Script: a Python function from Arrow table to Arrow table; see `penstock.patterns.script`."""
         return self.then(lambda: script(function, returns), name)
+
+    def aggregate(
+        self, strategy: Strategy, by: object = None, *, size: int | str | None = None, timeout: object = None,
+        interval: object = None, when: object = None, batch_end: bool = False, new_group: bool = False,
+        on_timeout: str = FLUSH, on_stop: str | None = None, invalid: str = DEAD, closed: str = REOPEN,
+        closed_for: object = None, name: str | None = None,
+    ) -> Route:  # fmt: skip
+        """Aggregator: one message of all that have the key `by`; without it, of the parts of one split message."""
+        return self.then(
+            lambda: aggregate(strategy, by, size, timeout, interval, when, batch_end, new_group, on_timeout, on_stop,
+                              invalid, closed, closed_for),
+            name,
+        )  # fmt: skip
+
+    def resequence(
+        self, sequence: object, by: object = None, *, size: int | None = None, window: int | None = None,
+        first: int | None = None, timeout: object = None, late: str | None = None, duplicate: str = DEAD,
+        on_timeout: str = FLUSH, on_stop: str | None = None, invalid: str = DEAD, name: str | None = None,
+    ) -> Route:  # fmt: skip
+        """Resequencer: in the order of their numbers; complete sequences of `size`, or `window` that may wait."""
+        return self.then(
+            lambda: resequence(sequence, by, size, window, first, timeout, late, duplicate, on_timeout, on_stop,
+                               invalid),
+            name,
+        )  # fmt: skip
+
+    def idempotent(
+        self, key: object = None, *, keep: object = None, keep_last: int | None = None, duplicates: str | None = None,
+        remember_failed: bool = False, invalid: str = DEAD, name: str | None = None,
+    ) -> Route:  # fmt: skip
+        """Idempotent receiver: the first message of each key; later ones are counted, or go to `duplicates`."""
+        return self.then(lambda: idempotent(key, keep, keep_last, duplicates, remember_failed, invalid), name)
+
+    def on_error(
+        self, attempts: int = 5, delay: object = "1 s", backoff: float = 2.0, cap: object = None,
+        jitter: float = 0.0, errors: list[str] | None = None, message: str = CURRENT,
+    ) -> Route:  # fmt: skip
+        """Redelivery on exception: a message that fails in this route is tried again before it is a dead letter."""
+        origin = caller()
+        if self.redelivery is not None:
+            raise BadRoute(f"route {self.name!r} has two redelivery policies", origin, "keep one on_error")
+        made = self._checked(lambda: redelivery(attempts, delay, backoff, cap, jitter, errors, message), origin)
+        return replace(self, redelivery=made)
 
     def to(self, channel: str, sink: Sink | None = None, name: str | None = None) -> Route:
         """Send to a channel, or to a sink under the channel's name. Ends the route."""

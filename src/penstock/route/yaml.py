@@ -32,6 +32,7 @@ from penstock.route.app import App
 from penstock.route.route import Route
 from penstock.route.yamlends import read_endpoint, write_endpoint
 from penstock.route.yamlnodes import Item, read
+from penstock.route.yamlstate import read_redelivery, write_redelivery
 from penstock.route.yamlsteps import VERBS, read_step, write_step
 
 
@@ -51,7 +52,7 @@ def from_yaml(text: str, file: str = "") -> App:
 
 
 def _route(item: Item) -> Route:
-    found = item.keys(("route", "from"), ("delivery", "steps"))
+    found = item.keys(("route", "from"), ("delivery", "on_error", "steps"))
     name = found["route"].text()
     start = item.below(found["from"].node, f"the source of route {name!r}")
     with item.located():
@@ -60,7 +61,7 @@ def _route(item: Item) -> Route:
     steps = found["steps"].listed() if "steps" in found else []
     for number, step in enumerate(steps, 1):
         route = _with_step(route, item.below(step.node, f"step {number} of route {name!r}"))
-    return route
+    return read_redelivery(route, found["on_error"]) if "on_error" in found else route
 
 
 def _with_step(route: Route, item: Item) -> Route:
@@ -114,6 +115,8 @@ def _written_route(route: Route) -> dict[str, object]:
     written: dict[str, object] = {"route": route.name, "from": _written_from(route)}
     if route.delivery:
         written["delivery"] = route.delivery
+    if route.redelivery is not None:
+        written["on_error"] = _flow(write_redelivery(route.redelivery))
     return {**written, "steps": steps} if steps else written
 
 

@@ -109,6 +109,13 @@ class Item:
             raise self.wrong("a list")
         return [self.below(node, f"entry {index} of {self.what}") for index, node in enumerate(self.node.value, 1)]
 
+    def duration(self) -> object:
+        """Seconds or text; what it means is checked where it is used."""
+        value = self.value()
+        if value is None or isinstance(value, bool):
+            raise self.wrong("a length of time", "write seconds, or text like '5 minutes'")
+        return value
+
     def texts(self) -> list[str]:
         return [item.text() for item in self.listed()]
 

@@ -8,10 +8,6 @@ from collections.abc import Callable
 from penstock.endpoints.base import Sink
 from penstock.endpoints.lookup import LookupTable, lookup_table
 from penstock.errors import BadEndpoint, BadFile, BadRoute, did_you_mean
-from penstock.expr import nodes
-from penstock.expr.nodes import Expr
-from penstock.expr.printer import XPATH_KINDS, literal_text
-from penstock.expr.text import parse, to_text
 from penstock.patterns.balance import RANDOM, WEIGHTED, Balance, balance
 from penstock.patterns.choice import Choice, choice
 from penstock.patterns.content_filter import ContentFilter, content_filter
@@ -26,7 +22,9 @@ from penstock.patterns.tap import Tap, tap
 from penstock.patterns.to import To, to
 from penstock.patterns.translate import Mappings, Translate, translate
 from penstock.route.yamlends import imported, read_endpoint, reference, write_endpoint
+from penstock.route.yamlexpressions import read_expression, write_expression
 from penstock.route.yamlnodes import Item
+from penstock.route.yamlstate import read_aggregate, read_idempotent, read_resequence, write_state
 
 
 def read_step(item: Item) -> tuple[str, Item, str | None]:
@@ -44,29 +42,6 @@ def read_step(item: Item) -> tuple[str, Item, str | None]:
         said = f"has two patterns: {', '.join(known)}" if known else "names no pattern"
         raise BadFile(f"{item.what} {said}", item.origin, "one pattern per step: begin each with a dash")
     return known[0], entries[known[0]], name
-
-
-def read_expression(item: Item) -> Expr:
-    """SQL-like text, a number, true, false or null, `{jsonpath: ...}` or `{xpath: ..., as: xpath_string}`."""
-    if item.is_mapping:
-        found = item.entries()
-        if "jsonpath" in found:
-            found = item.keys(("jsonpath",))
-            with found["jsonpath"].located():
-                return parse(f"jsonpath({literal_text(found['jsonpath'].text())})")
-        found = item.keys(("xpath",), ("as",))
-        kind = found["as"].text() if "as" in found else "boolean"
-        if kind not in _XPATHS:
-            raise BadFile(f"xpath cannot be read as {kind!r}", found["as"].origin, did_you_mean(kind, _XPATHS))
-        with found["xpath"].located():
-            return parse(f"{_XPATHS[kind]}({literal_text(found['xpath'].text())})")
-    value = item.value()
-    with item.located():
-        return parse(value) if isinstance(value, str) else nodes.Literal(value)
-
-
-_XPATHS = {"boolean": "xpath", "string": "xpath_string", "number": "xpath_number", "strings": "xpath_strings"}
-assert set(_XPATHS.values()) == set(XPATH_KINDS)
 
 
 def _filter(item: Item) -> Node:
@@ -156,6 +131,9 @@ VERBS: dict[str, Callable[[Item], Node]] = {
     "enrich": lambda item: enrich(_mappings(item)),
     "enrich_from": _enrich_from,
     "script": _script,
+    "aggregate": read_aggregate,
+    "resequence": read_resequence,
+    "idempotent": read_idempotent,
     "to": _to,
 }
 
@@ -226,6 +204,8 @@ def _written_content(node: Node, what: str) -> tuple[str, object]:
                                    "fields": list(fields), **extra}  # fmt: skip
         case Script(function, returns):
             return "script", {"function": reference(function, what), "returns": returns.ddl()}
+    if node.stateful:
+        return node.verb, write_state(node, what)
     raise BadFile(f"{what}: a {node.pattern} cannot be written as YAML", node.origin)
 
 
@@ -244,13 +224,3 @@ def _write_table(table: LookupTable, what: str) -> dict[str, object]:
                           "save it as .csv, .parquet or .jsonl and read it with lookup_table(path, key)")  # fmt: skip
     renamed = _given(name=table.name if table.name != os.path.basename(path) else None)
     return {"table": path, "key": table.key, **renamed}
-
-
-def write_expression(expression: Expr, what: str) -> object:
-    """Text, or the value itself where YAML says it as well."""
-    for part in expression.walk():
-        if isinstance(part, nodes.Function):
-            reference(part.function, what)
-    if isinstance(expression, nodes.Literal) and not isinstance(expression.value, str):
-        return expression.value
-    return to_text(expression)

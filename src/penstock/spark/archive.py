@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pyspark
 
-from penstock.spark.java import LAUNCHER, Java, cache_directory
+from penstock.cache import cache_directory
+from penstock.spark.java import LAUNCHER, Java
 
 _ROOM = 1 << 30
 _DAY = 24 * 3600

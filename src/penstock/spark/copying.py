@@ -25,6 +25,7 @@ from penstock.spark.frame import (
     ERROR,
     ID,
     INDEX,
+    ORDER,
     PARENT,
     Places,
     change,
@@ -134,6 +135,9 @@ def _exploded(data: DataFrame, stage: Stage, places: Places, elements: Column) -
     listed = data.withColumn(_PARTS, F.when(present, elements))
     counted = listed.withColumn(_TOTAL, F.when(present, F.coalesce(F.array_size(F.col(_PARTS)), F.lit(0))))
     exploded = counted.select("*", F.posexplode_outer(_PARTS).alias(_NUMBER, PART)).drop(_PARTS)
+    if ORDER in exploded.columns:
+        longer = F.concat(F.col(ORDER).getField("path"), F.array(F.coalesce(F.col(_NUMBER), F.lit(0))))
+        exploded = change(exploded, present, {ORDER: F.col(ORDER).withField("path", longer)})
     more = F.when(present & (F.col(_NUMBER) == 0), F.col(_TOTAL) - 1).otherwise(F.lit(0))
     return exploded.withColumn(
         COPIES, F.col(COPIES) * F.when(F.coalesce(F.col(_NUMBER), F.lit(0)) == 0, 1).otherwise(0) + more

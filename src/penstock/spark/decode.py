@@ -73,8 +73,8 @@ def _bad(failures: list[tuple[int, Malformed]], length: int) -> pa.StructArray:
     return pa.array(rows, BAD_ARROW)
 
 
-def decode(data: DataFrame, entry: Entry, body: Column) -> DataFrame:
-    """The DataFrame with columns `fields` and `bad`."""
+def decode(data: DataFrame, entry: Entry, body: Column, label: str) -> DataFrame:
+    """The DataFrame with columns `fields` and `bad`, made by a function that the physical plan shows as `label`."""
     decoder = Decoder(entry)
     result = spark.StructType(
         [
@@ -88,7 +88,9 @@ def decode(data: DataFrame, entry: Entry, body: Column) -> DataFrame:
             fields, bad = decoder(bodies)
             yield pa.StructArray.from_arrays([fields, bad], names=["fields", "bad"])
 
-    udf = arrow_udf(decode_batches, result)  # type: ignore[call-overload]
+    decode_batches.__name__ = label
+    # Not deterministic, for Spark: else it may decode before the limit of a DataFrame, or in each part of a union.
+    udf = arrow_udf(decode_batches, result).asNondeterministic()  # type: ignore[call-overload]
     decoded = data.withColumn("_decoded", udf(body))
     return decoded.withColumns({"fields": F.col("_decoded.fields"), "bad": F.col("_decoded.bad")}).drop("_decoded")
 

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.cache import cache_directory
 from penstock.errors import PenstockError
-from penstock.spark.java import cache_directory, find_java
+from penstock.formats.jsoncompiled.machinecode import is_possible
+from penstock.spark.java import find_java
 
 if TYPE_CHECKING:
     import pyarrow
@@ -46,6 +48,7 @@ def diagnose() -> list[Check]:
     machine = [
         _memory(),
         Check("cores", True, str(os.cpu_count() or 1)),
+        Check("compiled json", True, _compiled_json()),
         _writable("cache directory", "XDG_CACHE_HOME"),
         _writable("temporary directory", "TMPDIR"),
     ]
@@ -94,6 +97,13 @@ def _free_memory() -> int:
             return int(found[1]) * 1024
     # macOS does not tell what is free: what is there has to do.
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _compiled_json() -> str:
+    """No run needs it, so it is never a failure."""
+    if is_possible():
+        return f"with numba {importlib.metadata.version('numba')}"
+    return 'no, which is slower for large runs: pip install "penstock[fast]"'
 
 
 def _writable(name: str, variable: str) -> Check:

@@ -65,6 +65,8 @@ def _lower(expression: Expr, context: Context) -> Column:
             return F.try_element_at(context.headers, F.lit(path[0]))
         case nodes.Field(path, root):
             return _at(_root(context, root), path)
+        case nodes.Meta(name):
+            return F.col(name)
         case nodes.Literal(value):
             return F.lit(value)
         case nodes.Compare(symbol, left, right):

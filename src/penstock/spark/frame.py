@@ -13,31 +13,40 @@ from penstock.plan.plan import Plan, Scope, Stage
 ID, HEADERS, BODY, ATTACHMENTS = "id", "headers", "body", "attachments"
 TOPIC, PARTITION, OFFSET, TIME = "topic", "partition", "offset", "time"
 PARENT, INDEX, COUNT = "parent", "index", "count"
-AT, SCOPE, ERROR, COPIES = "at", "scope", "error", "copies"
+AT, SCOPE, ERROR, COPIES, ORDER = "at", "scope", "error", "copies", "order"
 
 ERROR_TYPE = "struct<route: string, step: string, error: string, reason: string>"
 BAD_TYPE = "struct<error: string, reason: string>"
 DEAD = -1
 _FIRST_FILTER = -2
 NOTE = -1_000_000
-"""The place of rows that are no messages: what a step wants to have noted in the intent, as JSON in the body."""
+"""A row that is no message: a task tells the driver something in its body."""
+
+WAITING = -1_000_001
+"""The place of messages that are tried again in a later batch."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """A number for every route, every sink, and every step that may filter. Negative means: not going on."""
+    """A number for every route, every sink, every step that may filter, and every step where messages may go on.
+
+    Negative means: not going on.
+    """
 
     routes: Mapping[str, int]
     sinks: Mapping[str, int]
     readers: Mapping[str, str]
     filters: Mapping[str, int]
+    resumes: Mapping[str, int]
 
     @classmethod
     def of(cls, plan: Plan) -> Places:
         routes = {route.name: number for number, route in enumerate(plan.routes)}
         sinks = {outlet.channel: len(routes) + number for number, outlet in enumerate(plan.outlets)}
-        stages = plan.stages()
-        return cls(routes, sinks, plan.readers, {s.title: _FIRST_FILTER - n for n, s in enumerate(stages)})
+        titles = [stage.title for stage in plan.stages()]
+        filters = {title: _FIRST_FILTER - number for number, title in enumerate(titles)}
+        resumes = {title: len(routes) + len(sinks) + number for number, title in enumerate(titles)}
+        return cls(routes, sinks, plan.readers, filters, resumes)
 
     def channel(self, name: str) -> int:
         """Where a message in this channel is: at the route that reads it, or at its sink."""
@@ -46,6 +55,10 @@ class Places:
 
     def filtered(self, stage: Stage) -> int:
         return self.filters[stage.title]
+
+    def resume(self, stage: Stage) -> int:
+        """Where a message is that goes on at this step."""
+        return self.resumes[stage.title]
 
 
 def scope_column(scope: Scope) -> str:

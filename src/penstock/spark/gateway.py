@@ -15,7 +15,7 @@ from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 
 from penstock.spark.archive import archive_options
-from penstock.spark.java import find_java, launch_home
+from penstock.spark.java import Java, find_java, launch_home
 
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
@@ -28,19 +28,23 @@ def launch(settings: Mapping[str, str], quick: bool) -> Any:
     for key, value in settings.items():
         configuration.set(key, value)
     chosen = settings.get("spark.driver.extraJavaOptions", "")
-    configuration.set("spark.driver.extraJavaOptions", " ".join([*map(_quoted, options), chosen]).strip())
-    environment = {
+    configuration.set("spark.driver.extraJavaOptions", " ".join([*map(quoted, options), chosen]).strip())
+    for logger in (logging.getLogger(), logging.getLogger("py4j.clientserver")):
+        logger.addFilter(_not_an_interrupt)
+    with _environment(spark_environment(java)):
+        # In a session of its own: Ctrl-C in a terminal is for us, not for Java and its Python workers.
+        return launch_gateway(configuration, {"start_new_session": True})  # type: ignore[no-untyped-call]
+
+
+def spark_environment(java: Java) -> dict[str, str]:
+    """The environment in which the scripts of the pyspark package find this Java and this Spark."""
+    return {
         "JAVA_HOME": str(launch_home(java)),
         # Another Spark on this machine need not be the one that pyspark can talk to.
         "SPARK_HOME": os.path.dirname(os.path.abspath(pyspark.__file__)),
         # This short-lived process only puts together a command line.
         "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable",
     }
-    for logger in (logging.getLogger(), logging.getLogger("py4j.clientserver")):
-        logger.addFilter(_not_an_interrupt)
-    with _environment(environment):
-        # In a session of its own: Ctrl-C in a terminal is for us, not for Java and its Python workers.
-        return launch_gateway(configuration, {"start_new_session": True})  # type: ignore[no-untyped-call]
 
 
 def use_this_python(local: bool) -> None:
@@ -50,18 +54,30 @@ def use_this_python(local: bool) -> None:
         os.environ["PYSPARK_PYTHON"] = sys.executable
 
 
+def executor_options(quick: bool, here: bool) -> str:
+    """Options for Java on the workers of a cluster; `here` are workers on this machine, with its files."""
+    archive = archive_options(find_java()) if here else []
+    return " ".join(map(quoted, [*_computing_options(quick), *archive]))
+
+
 def _java_options(quick: bool) -> list[str]:
     few_cores = (os.cpu_count() or 1) <= 2
     return [
         f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
         "-Xlog:disable",
         "-Xlog:all=error,cds*=off:stderr",
-        "-XX:+UseSerialGC" if quick or few_cores else "-XX:+UseParallelGC",
+        *(["-XX:+UseSerialGC" if few_cores else "-XX:+UseParallelGC"] if not quick else []),
+        *_computing_options(quick),
+    ]
+
+
+def _computing_options(quick: bool) -> list[str]:
+    return [
         # The whole app is one generated method, often past the size from which Java only interprets.
         "-XX:-DontCompileHugeMethods",
         # Spark searches the text of a Python error with a regular expression that needs a deep stack.
         "-Xss8m",
-        *(["-XX:TieredStopAtLevel=1"] if quick else []),
+        *(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"] if quick else []),
     ]
 
 
@@ -76,7 +92,7 @@ def _not_an_interrupt(record: logging.LogRecord) -> bool:
     return record.msg not in _AFTER_AN_INTERRUPT
 
 
-def _quoted(option: str) -> str:
+def quoted(option: str) -> str:
     return f'"{option}"' if " " in option else option
 
 

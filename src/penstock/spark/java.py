@@ -11,10 +11,10 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.cache import cache_directory
 from penstock.errors import BadMachine
 
 SUPPORTED = (17, 21, 25)
@@ -78,18 +78,6 @@ def find_java() -> Java:
             return java
     reason = f" ({'; '.join(rejected)})" if rejected else ""
     raise BadMachine(f"Spark needs Java 17, 21 or 25, and there is none{reason}", None, FIX)
-
-
-def cache_directory() -> Path:
-    """Where this user's files that can be made again are kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    for directory in (Path(base) / "penstock", Path(tempfile.gettempdir()) / f"penstock-{os.getuid()}"):
-        with suppress(OSError):
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # A directory of somebody else could hold somebody else's programs.
-            if os.access(directory, os.W_OK) and directory.stat().st_uid == os.getuid():
-                return directory
-    raise BadMachine("there is no directory for cached files", None, "set XDG_CACHE_HOME to a writable one")
 
 
 def launch_home(java: Java) -> Path:

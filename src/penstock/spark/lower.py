@@ -10,26 +10,49 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from penstock.patterns.aggregate import Aggregate
 from penstock.patterns.balance import Balance
 from penstock.patterns.choice import Choice
 from penstock.patterns.content_filter import ContentFilter
 from penstock.patterns.enrich import Enrich, EnrichFromTable
 from penstock.patterns.filter import Filter
+from penstock.patterns.idempotent import Idempotent
 from penstock.patterns.join import Join
 from penstock.patterns.multicast import Multicast
 from penstock.patterns.node import Node
 from penstock.patterns.recipients import Recipients
+from penstock.patterns.resequence import Resequence
 from penstock.patterns.script import Script
 from penstock.patterns.split import Split, SplitFields
 from penstock.patterns.tap import Tap
 from penstock.patterns.to import To
 from penstock.patterns.translate import Translate
-from penstock.plan.plan import Entry, Plan, PlannedRoute, Stage
+from penstock.plan.plan import Entry, Plan, PlannedRoute, Scope, Stage
 from penstock.reference.run import DECODE
 from penstock.spark import content, copying, routing, script
 from penstock.spark.decode import reads_nothing, typed
-from penstock.spark.frame import AT, COPIES, DEAD, ERROR, ERROR_TYPE, SCOPE, Places, change, here, scope_column
+from penstock.spark.frame import (
+    AT,
+    COPIES,
+    DEAD,
+    ERROR,
+    ERROR_TYPE,
+    OFFSET,
+    ORDER,
+    PARTITION,
+    SCOPE,
+    TOPIC,
+    Places,
+    change,
+    here,
+    scope_column,
+)
 from penstock.spark.python_functions import with_functions
+from penstock.spark.state.aggregate import aggregate
+from penstock.spark.state.receive import receive, with_forgotten
+from penstock.spark.state.resequence import resequence
+from penstock.spark.state.table import Snapshot
+from penstock.spark.state.waiting import arrived, parked, resumed, scopes, undecided, waits, with_room
 from penstock.spark.types import spark_type
 
 Step = Callable[[DataFrame, Stage, Places], DataFrame]
@@ -49,23 +72,82 @@ _STEPS: dict[type[Node], Step] = {
     EnrichFromTable: content.enrich_from_table,
     Script: script.run,
 }
+_STATEFUL: dict[type[Node], Callable[[DataFrame, Stage, Places, Snapshot, list[Scope]], DataFrame]] = {
+    Aggregate: aggregate,
+    Resequence: resequence,
+    Idempotent: receive,
+}
 
 
-def lower(plan: Plan, arriving: Mapping[str, DataFrame]) -> DataFrame:
-    """All messages at their last place. `arriving` has the messages of every source, by the name of its route."""
+def entered(plan: Plan, arriving: Mapping[str, DataFrame]) -> DataFrame:
+    """The messages of all sources, each at the start of its route. `arriving` has them by the name of the route."""
     places = Places.of(plan)
     data: DataFrame | None = None
-    for route in plan.routes:
-        entry = next((entry for entry in plan.entries if entry.route == route.name), None)
-        if entry is not None:
-            entered = enter(arriving[route.name], entry, places)
-            data = entered if data is None else data.unionByName(entered, allowMissingColumns=True)
-        assert data is not None
-        data = _merge(data, route, places)
-        for stage in route.stages:
-            data = _step(data, stage, places)
+    for number, entry in enumerate(plan.entries):
+        rows = enter(arriving[entry.route], entry, places)
+        if plan.remembers:
+            rows = rows.withColumn(ORDER, _order(number))
+        if waits(plan):
+            rows = with_room(rows)
+        data = rows if data is None else data.unionByName(rows, allowMissingColumns=True)
     assert data is not None
     return data
+
+
+def lower(plan: Plan, data: DataFrame, snapshot: Snapshot | None = None) -> DataFrame:
+    """All messages at their last place. The snapshot is what the steps with state hold before this batch."""
+    places, waiting = Places.of(plan), waits(plan)
+    for route_number, route in enumerate(plan.routes):
+        data = _merge(data, route, places)
+        data = arrived(data, route, places)
+        resumes = waiting and (route.redelivery is not None or any(map(undecided, route.stages)))
+        for number, stage in enumerate(route.stages):
+            if resumes:
+                data = resumed(data, stage, places)
+            if stage.node.stateful:
+                assert snapshot is not None
+                later = scopes(plan) if waiting else _scopes_after(plan, route_number, number)
+                data = _remember(_without(data, plan, later), stage, places, snapshot, later)
+            else:
+                data = _step(data, stage, places)
+        if snapshot is not None:
+            data = parked(data, route, places, snapshot)
+    return data if snapshot is None else with_forgotten(data, plan, snapshot)
+
+
+def _order(source: int) -> Column:
+    return F.struct(
+        F.lit(source).alias("source"),
+        F.col(TOPIC).alias("topic"),
+        F.col(PARTITION).alias("partition"),
+        F.col(OFFSET).alias("offset"),
+        F.array().cast("array<int>").alias("path"),
+    )
+
+
+def _remember(data: DataFrame, stage: Stage, places: Places, snapshot: Snapshot, scopes: list[Scope]) -> DataFrame:
+    data = with_functions(data, stage, places)
+    result = _STATEFUL[type(stage.node)](data, stage, places, snapshot, scopes)
+    if stage.node.rewrites:
+        result = change(result, here(stage, places), {SCOPE: F.lit(stage.after.number)})
+    return result
+
+
+def _scopes_after(plan: Plan, route_number: int, stage_number: int) -> list[Scope]:
+    """The bodies that somebody may read from this step on."""
+    routes = plan.routes[route_number + 1 :]
+    stages = [*plan.routes[route_number].stages[stage_number:], *(stage for route in routes for stage in route.stages)]
+    read = [scope for stage in stages for scope in (stage.scope, stage.after)]
+    read += [inflow.scope for route in routes for inflow in route.inflows]
+    read += [inflow.scope for outlet in plan.outlets for inflow in outlet.inflows]
+    return list({scope.number: scope for scope in read}.values())
+
+
+def _without(data: DataFrame, plan: Plan, later: list[Scope]) -> DataFrame:
+    """The rows without bodies that nobody reads any more: they need not travel."""
+    every = [scope_column(scope) for stage in plan.stages() for scope in (stage.scope, stage.after)]
+    kept = {scope_column(scope) for scope in later}
+    return data.drop(*(name for name in dict.fromkeys(every) if name not in kept))
 
 
 def enter(data: DataFrame, entry: Entry, places: Places) -> DataFrame:

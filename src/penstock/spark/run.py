@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PythonException, SparkRuntimeException
-from pyspark.sql import Observation, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
 from penstock.message import DeadLetter, Message
+from penstock.patterns.key import FLUSH
 from penstock.plan.plan import Plan
 from penstock.route.app import App
 from penstock.spark.check import check
-from penstock.spark.execute import execute
+from penstock.spark.execute import Executed, execute
 from penstock.spark.failure import stopped
-from penstock.spark.lower import lower
+from penstock.spark.lower import entered, lower
 from penstock.spark.read.arrive import Reading, arriving
+from penstock.spark.received import observed, received
+from penstock.spark.rounds import Rounds
 from penstock.spark.session import session
+from penstock.spark.ship import ship
+from penstock.spark.state.table import StateTable
 from penstock.spark.write.console import show
 from penstock.spark.write.intent import Counts
-from penstock.spark.write.outlets import targets
+from penstock.spark.write.outlets import Target, targets
 from penstock.spark.write.postgres import prepare
 from penstock.spark.write.publish import Kept
 from penstock.spark.write.staging import Staging
@@ -56,30 +61,36 @@ def run_batch(
     outlets = targets(plan)
     prepare(outlets.values())
     spark = spark or session(app.name)
+    ship(spark)
     started = time.monotonic()
     run = f"{time.strftime('%Y%m%dT%H%M%S')}-{uuid.uuid4().hex[:8]}"
     scratch = tempfile.mkdtemp(prefix="penstock-")
+    result = RunResult(Summary(app.name), {outlet.channel: [] for outlet in plan.outlets})
     try:
         reading = Reading(spark)
-        received = {entry.route: Observation() for entry in plan.entries}
-        sources = {
-            entry.route: arriving(entry, reading).observe(received[entry.route], F.count(F.lit(1)).alias("received"))
-            for entry in plan.entries
-        }
-        staging = Staging(f"{app.name}-{run}", scratch, scratch)
-        counts, kept = execute(lower(plan, sources), plan, outlets, staging, first=True)
-        total = sum(observation.get["received"] for observation in received.values())
+        counted = {entry.route: observed(arriving(entry, reading)) for entry in plan.entries}
+        data = entered(plan, {route: rows for route, (rows, _) in counted.items()})
+        for number, done in enumerate(_passes(plan, data, outlets, f"{app.name}-{run}", scratch)):
+            total = 0 if number else received((counter for _, counter in counted.values()), done.query)
+            summary = summarized(plan, done.intent.counts, total, time.monotonic() - started)
+            started = time.monotonic()
+            show(done.kept, outlets)
+            result.add(summary, done.kept)
+            if progress:
+                progress(result.summary)
     except (PythonException, SparkRuntimeException, Py4JJavaError) as error:
         raise stopped("run", error, fix="nothing was written: mend the cause and run it again") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    show(kept, outlets)
-    summary = summarized(plan, counts, total, time.monotonic() - started)
-    if progress:
-        progress(summary)
-    result = RunResult(Summary(app.name), {outlet.channel: [] for outlet in plan.outlets})
-    result.add(summary, kept)
     return result
+
+
+def _passes(plan: Plan, data: DataFrame, outlets: Mapping[int, Target], key: str, scratch: str) -> Iterator[Executed]:
+    """One pass over everything; more of them while messages wait to be tried again."""
+    if plan.remembers:
+        state = StateTable(os.path.join(scratch, "state"), FLUSH)
+        return Rounds(plan, state).until_quiet(data, outlets, key, scratch)
+    return iter([execute(lower(plan, data), plan, outlets, Staging(key, scratch, scratch), first=True)])
 
 
 def summarized(plan: Plan, counts: Counts, received: int, seconds: float) -> Summary:

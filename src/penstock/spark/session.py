@@ -6,6 +6,7 @@ import atexit
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -15,7 +16,9 @@ from pathlib import Path
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from penstock.spark.gateway import launch, use_this_python
+from penstock.errors import BadMachine
+from penstock.spark.gateway import executor_options, launch, use_this_python
+from penstock.spark.master import check, is_local, is_loopback
 
 # What results depend on: set on every session, also on one that was there before us.
 MEANING = {
@@ -36,16 +39,20 @@ _EVERYWHERE = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-}
-
-_LOCAL = {
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    # The default starts some twenty processes per micro-batch on a local disk, and writes each file twice.
+    # The default starts some twenty processes per micro-batch on a local disk, and writes each file twice. On a
+    # cluster it is the same, so that a checkpoint can move from one to the other.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.sql.streaming.checkpointFileManagerClass": (
         f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
+}
+
+_LOOPBACK = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+
+_LOCAL = {
     # Planning again in the middle of a batch costs more than it saves on one machine.
     "spark.sql.adaptive.enabled": "false",
 }
@@ -59,16 +66,18 @@ def session(
 ) -> SparkSession:
     """The session of this process: the one that runs, or a new one.
 
-    A session that runs keeps its settings, but for `conf` and those that results depend on. `quick` starts
-    sooner and computes slower; PENSTOCK_QUICK=1 in the environment asks for the same.
+    The master is the one given, that of spark-submit, PENSTOCK_MASTER, or all cores of this machine. A session that
+    runs keeps its settings, but for `conf` and those that results depend on. `quick` starts sooner and computes
+    slower; PENSTOCK_QUICK=1 in the environment asks for the same.
     """
     if SparkContext._active_spark_context is not None:
-        return _running(MEANING | dict(conf or {}))
-    settings = _settings(name, master, conf or {})
-    local = settings["spark.master"].startswith("local")
+        return _running(master, MEANING | dict(conf or {}))
+    quick = quick or os.environ.get("PENSTOCK_QUICK") == "1"
+    settings = _settings(name, master, conf or {}, quick)
+    local = is_local(settings["spark.master"])
     use_this_python(local)
     with _interrupts_kept():
-        _start(settings, quick or os.environ.get("PENSTOCK_QUICK") == "1")
+        _start(settings, quick)
     spark = SparkSession.builder.getOrCreate()
     if local and "spark.sql.shuffle.partitions" not in settings:
         spark.conf.set("spark.sql.shuffle.partitions", spark.sparkContext.defaultParallelism)
@@ -91,22 +100,42 @@ def memory() -> int:
     return min(total, int(text)) if text.isdigit() else total
 
 
-def _running(settings: Mapping[str, str]) -> SparkSession:
+def _running(master: str | None, settings: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    if master and master != spark.sparkContext.master:
+        raise BadMachine(f"Spark runs already, on {spark.sparkContext.master} and not on {master}", None,
+                         "stop that session, or run this in a process of its own")  # fmt: skip
+    return spark
 
 
-def _settings(name: str, master: str | None, conf: Mapping[str, str]) -> dict[str, str]:
-    settings = {"spark.app.name": name, "spark.master": "local[*]", **MEANING, **_EVERYWHERE, **conf}
-    if master:
-        settings["spark.master"] = master
-    if settings["spark.master"].startswith("local"):
-        settings = _LOCAL | settings
-        settings.setdefault("spark.driver.memory", driver_memory())
-        settings.setdefault("spark.sql.warehouse.dir", _scratch_directory())
-    return settings
+def _settings(name: str, master: str | None, conf: Mapping[str, str], quick: bool) -> dict[str, str]:
+    submitted = _submitted()
+    if submitted.get("spark.app.name") == os.path.basename(sys.argv[0]):
+        del submitted["spark.app.name"]
+    chosen = master or submitted.get("spark.master") or os.environ.get("PENSTOCK_MASTER") or "local[*]"
+    check(chosen)
+    given = {**submitted, **MEANING, **conf, "spark.master": chosen}
+    settings = {"spark.app.name": name, **_EVERYWHERE, "spark.sql.warehouse.dir": _scratch_directory()}
+    if is_local(chosen):
+        settings |= _LOCAL
+    else:
+        settings["spark.executor.defaultJavaOptions"] = executor_options(quick, is_loopback(chosen))
+    if is_local(chosen) or is_loopback(chosen):
+        settings |= _LOOPBACK
+    if not submitted:
+        settings["spark.driver.memory"] = driver_memory()
+    return settings | given
+
+
+def _submitted() -> dict[str, str]:
+    """The settings of spark-submit, when that started this process."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
 
 
 def _start(settings: Mapping[str, str], quick: bool) -> None:

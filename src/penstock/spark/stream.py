@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -16,15 +17,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.patterns.key import HOLD
 from penstock.plan.plan import Plan
 from penstock.route.app import App
 from penstock.spark.check import check
 from penstock.spark.execute import execute
 from penstock.spark.failure import stopped
-from penstock.spark.lower import lower
+from penstock.spark.lower import entered, lower
 from penstock.spark.read.arrive import Reading, arriving
+from penstock.spark.read.ticks import with_ticks
+from penstock.spark.rounds import Rounds
 from penstock.spark.run import RunResult, summarized
 from penstock.spark.session import session
+from penstock.spark.ship import ship
+from penstock.spark.state.table import StateTable
 from penstock.spark.write.console import show
 from penstock.spark.write.intent import Counts, Journal
 from penstock.spark.write.outlets import Target, targets
@@ -57,12 +63,15 @@ def run_stream(
     outlets = targets(plan)
     prepare(outlets.values())
     spark = spark or session(app.name)
+    ship(spark)
     scratch = tempfile.mkdtemp(prefix="penstock-")
     try:
         place = os.path.abspath(checkpoint) if checkpoint else os.path.join(scratch, "checkpoint")
         reading = Reading(spark, True, os.path.join(place, "penstock-sources"), rows_per_batch)
-        batches = _Batches(plan, outlets, scratch, Journal(place), on_batch)
-        query = _start(app, _lowered(plan, reading), batches, place, once, trigger)
+        state = Rounds(plan, StateTable(os.path.join(place, "penstock-state"), HOLD)) if plan.remembers else None
+        batches = _Batches(plan, outlets, scratch, Journal(place), state, on_batch)
+        data = _lowered(plan, reading, state.table.directory if state else None)
+        query = _start(app, data, batches, place, once, trigger)
         batches.query = query
         _wait(query, stop)
         batches.settle()
@@ -71,13 +80,19 @@ def run_stream(
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _lowered(plan: Plan, reading: Reading) -> DataFrame:
-    """The whole plan over streaming rows: analysed once, run for every micro-batch."""
+def _lowered(plan: Plan, reading: Reading, state: str | None) -> DataFrame:
+    """The whole plan over streaming rows, analysed once, run for every micro-batch.
+
+    With state, every micro-batch is analysed anew: what the steps hold has changed.
+    """
     sources = {
-        entry.route: arriving(entry, reading).observe(f"{_RECEIVED} {entry.route}", F.count(F.lit(1)).alias(_RECEIVED))
+        entry.route: arriving(entry, reading).rows.observe(
+            f"{_RECEIVED} {entry.route}", F.count(F.lit(1)).alias(_RECEIVED)
+        )
         for entry in plan.entries
     }
-    return lower(plan, sources)
+    data = entered(plan, sources)
+    return with_ticks(data, reading.spark, state) if state else lower(plan, data)
 
 
 def _start(app: App, data: DataFrame, batches: _Batches, place: str, once: bool, trigger: str | None) -> StreamingQuery:
@@ -108,9 +123,12 @@ class _Batches:
         outlets: Mapping[int, Target],
         scratch: str,
         journal: Journal,
+        state: Rounds | None,
         on_batch: Callable[[Summary], None] | None,
     ) -> None:
         self.plan, self.targets, self.scratch, self.journal, self.on_batch = plan, outlets, scratch, journal, on_batch
+        self.state = state
+        self.all_targets = outlets if state is None else state.targets(outlets)
         self.result = RunResult(Summary(plan.name), {outlet.channel: [] for outlet in plan.outlets})
         self.query: StreamingQuery | None = None
         self.waiting: dict[int, tuple[Counts, Kept, float]] = {}
@@ -122,14 +140,19 @@ class _Batches:
         staging = Staging(f"{self.plan.name}-{query}-{number:09d}", self.scratch, self.journal.staging)
         known = self.journal.find(number, query)
         if known is not None:
-            kept = publish(known, self.targets, replace(staging, key=known.key), again=True)
+            kept = publish(known, self.all_targets, replace(staging, key=known.key), again=True)
+            if self.state is not None:
+                self.state.table.publish(number, known.notes)
             self._add(summarized(self.plan, known.counts, known.counts.received, time.monotonic() - started), kept)
             return
-        counts, kept = execute(
-            data, self.plan, self.targets, staging, record=lambda intent: self.journal.write(number, intent)
-        )
+        record = partial(self.journal.write, number)
+        if self.state is None:
+            done = execute(data, self.plan, self.targets, staging, record=record)
+        else:
+            done = self.state.run(data, number, self.targets, staging, record=record)
+        intent, kept = done.intent, done.kept
         show(kept, self.targets)
-        self.waiting[number] = (counts, kept, time.monotonic() - started)
+        self.waiting[number] = (intent.counts, kept, time.monotonic() - started)
         self.settle()
 
     def settle(self) -> None:

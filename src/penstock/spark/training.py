@@ -40,7 +40,7 @@ def _make(java: Java, file: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="penstock-training-") as scratch:
         unfinished = file.parent / f"unfinished-{os.getpid()}"
         options = [f'"-XX:ArchiveClassesAtExit={unfinished}"', *_base_options(java, file)]
-        spark = session("training", conf={"spark.driver.extraJavaOptions": " ".join(options)}, quick=True)
+        spark = session("training", "local[*]", conf={"spark.driver.extraJavaOptions": " ".join(options)}, quick=True)
         _use_what_routes_use(spark, Path(scratch))
         gateway = SparkContext._gateway
         assert gateway is not None

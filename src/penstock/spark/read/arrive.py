@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.endpoints.files import Files, Parquet, Table
@@ -21,6 +22,7 @@ from penstock.spark import frame
 from penstock.spark.decode import decode, reads_nothing
 from penstock.spark.read import files
 from penstock.spark.read.numbered import StoredStream, numbered_source, rate_source
+from penstock.spark.received import Arrival
 from penstock.spark.types import spark_type
 
 _NULLS = {
@@ -51,30 +53,29 @@ class Reading:
     rows_per_batch: int = 100_000
 
 
-def arriving(entry: Entry, reading: Reading) -> DataFrame:
+def arriving(entry: Entry, reading: Reading) -> Arrival:
     """The messages of a source as rows with position, body and decoded fields."""
-    source = entry.source
+    source, label = entry.source, f"penstock_{uuid.uuid4().hex}"
     match source:
         case Files():
             files.check(source, entry, reading.streaming)
             log = os.path.join(reading.notes, f"{entry.route}.jsonl")
-            return _complete(_read(reading, lambda name: files.files_source(name, entry, log)))
+            return Arrival(_complete(_read(reading, label, files.files_source(label, entry, log))), label)
         case Rate():
-            return _complete(_read(reading, lambda name: rate_source(name, entry)))
+            return Arrival(_complete(_read(reading, label, rate_source(label, entry))), label)
         case Memory():
-            return _decoded(_stored(source, entry, reading), entry)
+            return _decoded(_stored(source, entry, reading), entry, label)
         case Frame():
-            return _decoded(_framed(source, entry, reading), entry)
+            return _decoded(_framed(source, entry, reading), entry, label)
         case Parquet():
-            return _parquet(source, entry, reading)
+            return Arrival(_parquet(source, entry, reading))
         case Table():
-            return _parquet(source.as_parquet(), entry, reading)
+            return Arrival(_parquet(source.as_parquet(), entry, reading))
     raise BadEndpoint(f"Spark cannot read {source}", fix="use Files, Parquet, Table, Memory, Rate or Frame")
 
 
-def _read(reading: Reading, make) -> DataFrame:  # type: ignore[no-untyped-def]
-    name = f"penstock_{uuid.uuid4().hex}"
-    reading.spark.dataSource.register(make(name))
+def _read(reading: Reading, name: str, source: type[DataSource]) -> DataFrame:
+    reading.spark.dataSource.register(source)
     reader = reading.spark.readStream if reading.streaming else reading.spark.read
     return reader.format(name).load()
 
@@ -98,11 +99,11 @@ def _complete(data: DataFrame) -> DataFrame:
     return data.withColumns(columns)
 
 
-def _decoded(data: DataFrame, entry: Entry) -> DataFrame:
+def _decoded(data: DataFrame, entry: Entry, label: str) -> Arrival:
     complete = _complete(data)
     if reads_nothing(entry):
-        return complete
-    return decode(complete.drop("fields", "bad"), entry, F.col(frame.BODY))
+        return Arrival(complete)
+    return Arrival(decode(complete.drop("fields", "bad"), entry, F.col(frame.BODY), label), label)
 
 
 def _framed(source: Frame, entry: Entry, reading: Reading) -> DataFrame:
@@ -180,10 +181,8 @@ def _stored(source: Memory, entry: Entry, reading: Reading) -> DataFrame:
     with pa.ipc.new_file(path, table.schema.with_metadata({"rows": str(len(table))})) as writer:
         writer.write_table(table.combine_chunks())
     spark_schema = from_arrow_schema(stored_schema())
-    rows, parts = reading.rows_per_batch, source.partitions
-    return _read(
-        reading, lambda name: numbered_source(name, spark_schema, None, lambda: StoredStream(path, rows, parts))
-    )
+    rows, parts, name = reading.rows_per_batch, source.partitions, f"penstock_{uuid.uuid4().hex}"
+    return _read(reading, name, numbered_source(name, spark_schema, None, lambda: StoredStream(path, rows, parts)))
 
 
 def _row(message: Message) -> dict[str, object]:

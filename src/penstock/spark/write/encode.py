@@ -10,10 +10,11 @@ from pyspark.sql import functions as F
 from penstock.plan.demand import converts
 from penstock.plan.plan import Plan, Scope
 from penstock.spark import frame
-from penstock.spark.frame import AT, BODY, COPIES, DEAD, NOTE, SCOPE, Places, scope_column
+from penstock.spark.frame import AT, BODY, COPIES, SCOPE, WAITING, Places, scope_column
+from penstock.spark.state.waiting import DUE, TRIES, attempt, envelope
 from penstock.spark.write.outlets import Target
 
-META, WRITTEN = "meta", "written"
+META, WRITTEN, ATTEMPT = "meta", "written", "attempt"
 _META_COLUMNS = (
     frame.ID, frame.HEADERS, frame.ATTACHMENTS, frame.TOPIC, frame.PARTITION, frame.OFFSET, frame.TIME,
     frame.PARENT, frame.INDEX, frame.COUNT, frame.ERROR,
@@ -26,10 +27,15 @@ def encoded(data: DataFrame, plan: Plan, targets: Mapping[int, Target]) -> DataF
     `meta` is null where nobody wants it.
     """
     described = [place for place, target in targets.items() if target.wants_meta]
-    meta = F.struct(*_META_COLUMNS)
+    tries = attempt(F.col(frame.ERROR).getField("route")) if TRIES in data.columns else F.lit(1)
+    meta = F.struct(*_META_COLUMNS, tries.alias(ATTEMPT))
     wanted = F.col(AT).isin(*described) if described else F.lit(False)
     body, written = _body(plan)
-    return data.select(AT, body.alias(BODY), written.alias(WRITTEN), F.when(wanted, meta).alias(META), COPIES)
+    counted = [COPIES]
+    if DUE in data.columns:
+        body = F.when(F.col(AT) == WAITING, envelope(data, plan)).otherwise(body)
+        counted.append(DUE)
+    return data.select(AT, body.alias(BODY), written.alias(WRITTEN), F.when(wanted, meta).alias(META), *counted)
 
 
 def _body(plan: Plan) -> tuple[Column, Column]:
@@ -43,7 +49,7 @@ def _body(plan: Plan) -> tuple[Column, Column]:
                 written.setdefault(scope.number, (scope, []))[1].append(places.sinks[outlet.channel])
     body, made = F.col(BODY), F.lit(False)
     for number, (scope, sinks) in sorted(written.items()):
-        applies = (F.col(SCOPE) == number) & (F.col(AT).isin(*sinks) if scope.raw else ~F.col(AT).isin(DEAD, NOTE))
+        applies = (F.col(SCOPE) == number) & (F.col(AT).isin(*sinks) if scope.raw else F.col(AT) >= 0)
         text = F.to_json(F.col(scope_column(scope))).cast("binary")
         body, made = F.when(applies, text).otherwise(body), made | applies
     return body, made

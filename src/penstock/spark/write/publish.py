@@ -93,8 +93,8 @@ def _read_back(path: str, target: Target, kept: Kept) -> None:
     for row in rows:
         message = _message(row["body"], row["meta"])
         if target.dead:
-            error = row["meta"]["error"]
-            kept.dead.append(DeadLetter(message, error["route"], error["step"], error["error"], error["reason"]))
+            error, tries = row["meta"]["error"], row["meta"]["attempt"]
+            kept.dead.append(DeadLetter(message, error["route"], error["step"], error["error"], error["reason"], tries))
         else:
             kept.messages.setdefault(target.channel, []).append(message)
 

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from penstock.errors import BadEndpoint
 from penstock.spark.write.durable import remove_if_empty, sync
 from penstock.spark.write.intent import StagedFile
 from penstock.spark.write.outlets import KEEP, Target
@@ -44,6 +45,13 @@ class Staging:
                 here = self.directory(target)
                 for directory in (here, os.path.dirname(here), os.path.dirname(os.path.dirname(here))):
                     sync(directory)
+
+    def check_visible(self, target: Target, path: str) -> None:
+        """On a cluster a task may have written to the disk of its own machine."""
+        if not os.path.exists(path):
+            shared = target.directory or "a TMPDIR for sinks that keep messages in the driver"
+            raise BadEndpoint(f"a task wrote {path}, and the driver does not see it",
+                              fix=f"all machines of the cluster have to share {shared}")  # fmt: skip
 
     def clear(self, target: Target) -> None:
         """Remove what any attempt at this batch has left, published or not."""

@@ -175,7 +175,7 @@ def dead_letter(body: bytes, known: Mapping[str, Any]) -> dict[str, Any]:
     error = known["error"] or {}
     return {
         "route": error.get("route"), "step": error.get("step"), "error": error.get("error"),
-        "reason": error.get("reason"), "attempt": 1, "time": known["time"], "id": known["id"],
+        "reason": error.get("reason"), "attempt": known["attempt"], "time": known["time"], "id": known["id"],
         "topic": known["topic"], "partition": known["partition"], "offset": known["offset"],
         "headers": dict(known["headers"] or ()), "attachments": _in_base64(known["attachments"]),
         "parent": known["parent"], "index": known["index"], "count": known["count"],

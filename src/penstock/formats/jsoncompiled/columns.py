@@ -1,0 +1,199 @@
+"""Bodies in Arrow to fields in Arrow, by machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.formats.arrow import arrow_type
+from penstock.formats.jsoncompiled import layout
+from penstock.formats.jsoncompiled.machinecode import SWITCH, MachineCode
+from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Struct, Type
+
+FEWEST_ROWS = 512
+"""Below, msgspec is done before the tables are filled."""
+
+_BATCHES_WITHOUT = 31
+"""After a batch that was mostly refused, so many are not tried: their bodies are probably like those."""
+
+_KINDS: dict[Type, int] = {
+    STRING: layout.STRING,
+    INTEGER: layout.INTEGER,
+    DOUBLE: layout.DOUBLE,
+    BOOLEAN: layout.BOOLEAN,
+}
+_Words: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+_Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+def read(bodies: pa.Array, wanted: Struct) -> tuple[pa.StructArray, _Words] | None:
+    """The fields, and the rows that were refused and still have to be decoded. None if it is not worth trying."""
+    plan = plan_of(wanted)
+    if plan is None or len(bodies) < FEWEST_ROWS or bodies.type not in (pa.binary(), pa.string()):
+        return None
+    code = SWITCH.after(bodies.nbytes)
+    if code is None or not plan.is_to_be_tried():
+        return None
+    column, refused = read_with(code, bodies, plan)
+    if 2 * len(refused) <= len(bodies):
+        return column, refused
+    plan.batches_without = _BATCHES_WITHOUT
+    return None
+
+
+def read_with(code: MachineCode, bodies: pa.Array, plan: Plan) -> tuple[pa.StructArray, _Words]:
+    batch = _Batch(code, bodies, plan)
+    return batch.column(plan.wanted, iter(range(len(plan.nodes)))), np.flatnonzero(batch.valid[0] == 0)
+
+
+@dataclass(slots=True)
+class Plan:
+    """The table of nodes of a wanted schema, the whole before its parts.
+
+    A node's links are indexes here, or -1; its name is an offset. Each batch turns them into addresses.
+    """
+
+    wanted: Struct
+    nodes: _Words
+    names: _Bytes
+    batches_without: int = 0
+
+    @property
+    def strings(self) -> list[int]:
+        return np.flatnonzero(self.nodes[:, layout.KIND] == layout.STRING).tolist()
+
+    def is_to_be_tried(self) -> bool:
+        self.batches_without -= self.batches_without > 0
+        return self.batches_without == 0
+
+
+@lru_cache(maxsize=256)
+def plan_of(wanted: Struct) -> Plan | None:
+    """None if a wanted field has a type that is not compiled."""
+    if not _is_compiled(wanted):
+        return None
+    nodes: list[list[int]] = []
+    names = bytearray()
+    _add_node(wanted, "", -1, nodes, names)
+    return Plan(wanted, np.array(nodes, np.int64), np.frombuffer(names + bytes(layout.PADDING), np.uint8))
+
+
+def _is_compiled(kind: Type) -> bool:
+    return all(_is_compiled(inner) for _, inner in kind.fields) if isinstance(kind, Struct) else kind in _KINDS
+
+
+def _add_node(kind: Type, name: str, parent: int, nodes: list[list[int]], names: bytearray) -> int:
+    written = name.encode("utf-8", "surrogatepass")
+    index, last = len(nodes), -1
+    node = [-1] * layout.NODE_WORDS
+    node[layout.PARENT], node[layout.KIND] = parent, _KINDS.get(kind, layout.STRUCT)
+    node[layout.NAME], node[layout.NAME_LENGTH] = len(names), len(written)
+    nodes.append(node)
+    names += written
+    for inner_name, inner in kind.fields if isinstance(kind, Struct) else ():
+        child = _add_node(inner, inner_name, index, nodes, names)
+        if last < 0:
+            node[layout.FIRST_CHILD] = child
+        else:
+            nodes[last][layout.NEXT_SIBLING] = child
+        last = child
+    return index
+
+
+class _Batch:
+    """One column of bodies: read when made. A row is refused if its root is not valid."""
+
+    def __init__(self, code: MachineCode, bodies: pa.Array, plan: Plan) -> None:
+        _, offsets, data = bodies.buffers()
+        self.code = code
+        self.rows = len(bodies)
+        self.data = np.frombuffer(data if data is not None else b"", np.uint8)
+        self.offsets = np.frombuffer(offsets, np.int32, self.rows + 1, 4 * bodies.offset)
+        self.values = np.zeros((len(plan.nodes), self.rows), np.int64)
+        self.valid = np.zeros((len(plan.nodes), self.rows), np.uint8)
+        self.texts = {index: self._text() for index in plan.strings}
+        self._read(plan)
+        if bodies.null_count:
+            self.valid[:, bodies.is_null().to_numpy(zero_copy_only=False)] = 0
+
+    def _read(self, plan: Plan) -> None:
+        nodes, slots = self._nodes(plan), _slots()
+        tail_row = int(np.searchsorted(self.offsets[1:], len(self.data) - layout.PADDING, "right"))
+        tail_start = int(self.offsets[tail_row])
+        tail = self._padded(tail_start)
+        self.code.read_bodies(
+            self.data.ctypes.data, tail.ctypes.data - tail_start, tail_row, self.offsets.ctypes.data, self.rows,
+            nodes.ctypes.data, len(nodes), slots.ctypes.data, _numbers().ctypes.data,
+        )  # fmt: skip
+
+    def _padded(self, start: int) -> _Bytes:
+        """The last bodies once more, because what is behind them may not be readable."""
+        last = self.data[start : self.offsets[-1]]
+        padded = np.zeros(len(last) + layout.PADDING, np.uint8)
+        padded[: len(last)] = last
+        return padded
+
+    def _nodes(self, plan: Plan) -> _Words:
+        nodes = plan.nodes.copy()
+        indexes = np.arange(len(nodes))
+        links = nodes[:, : layout.LINKS]
+        nodes[:, : layout.LINKS] = np.where(links < 0, 0, nodes.ctypes.data + nodes.strides[0] * links)
+        nodes[:, layout.NAME] += plan.names.ctypes.data
+        nodes[:, layout.VALUES] = self.values.ctypes.data + self.values.strides[0] * indexes
+        nodes[:, layout.VALID] = self.valid.ctypes.data + self.valid.strides[0] * indexes
+        for index, text in self.texts.items():
+            nodes[index, layout.TEXT_END] = text.ctypes.data
+        return nodes
+
+    def _text(self) -> _Bytes:
+        """Room for all strings of a field. Memory that is not written to is not taken."""
+        return np.empty(int(self.offsets[-1]) - int(self.offsets[0]) + 2 * layout.PADDING, np.uint8)
+
+    def column(self, kind: Type, indexes: Iterator[int]) -> pa.Array:
+        """The column of the next node; it takes the indexes of the nodes inside it, too."""
+        index = next(indexes)
+        values, valid = self.values[index], self.valid[index]
+        missing = self.rows - int(np.count_nonzero(valid))
+        buffers = [_bitmap(valid) if missing else None]
+        children = []
+        if isinstance(kind, Struct):
+            children = [self.column(inner, indexes) for _, inner in kind.fields]
+        elif kind == STRING:
+            buffers += self._strings(values, self.texts[index])
+        else:
+            buffers.append(_bitmap(values) if kind == BOOLEAN else pa.py_buffer(values))
+        return pa.Array.from_buffers(arrow_type(kind), self.rows, buffers, missing, children=children)
+
+    def _strings(self, lengths: _Words, text: _Bytes) -> list[pa.Buffer]:
+        offsets = np.zeros(self.rows + 1, np.int32)
+        np.cumsum(lengths, out=offsets[1:])
+        return [pa.py_buffer(offsets), pa.py_buffer(text[: offsets[-1]])]
+
+
+def _bitmap(flags: np.ndarray[Any, Any]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(flags != 0, bitorder="little"))
+
+
+def _slots() -> _Words:
+    slots = np.full((1 << layout.SLOT_BITS, layout.SLOT_WORDS), layout.EMPTY, np.int64)
+    slots[:, layout.NEXT] = slots.ctypes.data
+    return slots
+
+
+@lru_cache(maxsize=1)
+def _numbers() -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Powers of ten, then the first 128 bits of each power of five; rounded up where its inverse fits a word."""
+    words = [10**power for power in range(layout.TENS)]
+    for power in range(layout.SMALLEST_POWER, layout.LARGEST_POWER + 1):
+        five = 5 ** abs(power)
+        if power < 0:
+            bits = (1 << (five.bit_length() + 127)) // five + (power >= -27)
+        else:
+            bits = (five << 128) >> five.bit_length()
+        words += [bits >> 64, bits & 0xFFFF_FFFF_FFFF_FFFF]
+    return np.array(words, np.uint64)

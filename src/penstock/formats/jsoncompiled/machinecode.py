@@ -1,0 +1,151 @@
+"""The compiled decoder as a file: found, loaded, or else ordered.
+
+Importing Numba takes a second and compiling ten, so neither happens here. A process of its own compiles,
+once for a processor and version, and keeps the object file in the cache directory; loading that takes LLVM
+alone, a tenth of a second. Whatever goes wrong costs time, never the run: bodies are then decoded by msgspec.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.metadata
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from penstock.cache import cache_directory
+from penstock.errors import BadMachine
+
+SWITCH_AFTER_BYTES = 32 * 1024 * 1024
+"""A process that decodes less does not load the compiled decoder: it would cost more than it saves."""
+
+FUNCTION = "read_bodies"
+_ARGUMENTS = 9
+"""All are 64-bit integers, as is the result."""
+
+_SOURCES = ("layout", "blocks", "numbers", "strings", "body", "compilation")
+_DIGEST = 32
+_DAY = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class MachineCode:
+    read_bodies: Callable[..., int]
+    engine: Any
+    """Owns the memory that the function is in."""
+
+
+@dataclass(slots=True)
+class Switch:
+    """What this process has decoded so far, and the machine code once that is enough."""
+
+    decoded_bytes: int = 0
+    code: MachineCode | None = None
+    file: Path | None = None
+    is_hopeless: bool = False
+    orders: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def after(self, more_bytes: int) -> MachineCode | None:
+        """The machine code if it is worth its price and there; counts the bytes."""
+        self.decoded_bytes += more_bytes
+        if self.code is None and self.decoded_bytes > SWITCH_AFTER_BYTES and not self.is_hopeless:
+            try:
+                self.code = self._load_or_order()
+            except (ImportError, OSError, BadMachine, RuntimeError):
+                self.is_hopeless = True
+        return self.code
+
+    def _load_or_order(self) -> MachineCode | None:
+        if self.file is None:
+            self.file = code_file()
+        if self.file.is_file():
+            return load(self.file)
+        if not self.orders and not _was_tried(self.file):
+            self.orders.append(compile_in_background())
+        return None
+
+
+SWITCH = Switch()
+
+
+def is_possible() -> bool:
+    """Whether this machine can compile: Numba is there, and memory is as the code expects it."""
+    is_fit = sys.byteorder == "little" and sys.maxsize > 2**32
+    return is_fit and find_spec("numba") is not None and os.environ.get("PENSTOCK_COMPILED") != "off"
+
+
+def code_file() -> Path:
+    """Where the code for this processor and these versions belongs, whether it is there or not."""
+    if not is_possible():
+        raise ImportError("numba")
+    from llvmlite import binding
+
+    here = Path(__file__).parent
+    parts = [(here / f"{name}.py").read_bytes() for name in _SOURCES]
+    parts += [importlib.metadata.version(package).encode() for package in ("numba", "llvmlite")]
+    parts += [binding.get_host_cpu_name().encode(), binding.get_host_cpu_features().flatten().encode()]
+    directory = cache_directory() / "machinecode"
+    directory.mkdir(exist_ok=True)
+    return directory / f"json-{hashlib.sha256(b'|'.join(parts)).hexdigest()[:16]}.o"
+
+
+def tried(file: Path) -> Path:
+    """A mark that somebody began to compile: what cannot be compiled is tried once a day."""
+    return file.with_suffix(".tried")
+
+
+def _was_tried(file: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return time.time() - tried(file).stat().st_mtime < _DAY
+    return False
+
+
+def compile_in_background() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "penstock.formats.jsoncompiled.compilation"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def target_machine() -> Any:
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    target = binding.Target.from_default_triple()
+    features = binding.get_host_cpu_features().flatten()
+    return target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=3, jit=True)
+
+
+def store(code: bytes, file: Path) -> None:
+    unfinished = file.with_suffix(f".{os.getpid()}")
+    unfinished.write_bytes(hashlib.sha256(code).digest() + code)
+    os.replace(unfinished, file)
+
+
+def load(file: Path) -> MachineCode:
+    from llvmlite import binding
+
+    stored = file.read_bytes()
+    if hashlib.sha256(stored[_DIGEST:]).digest() != stored[:_DIGEST]:
+        file.unlink()
+        raise OSError(f"{file} is damaged")
+    with suppress(OSError):
+        os.utime(file)
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target_machine())
+    engine.add_object_file(binding.ObjectFileRef.from_data(stored[_DIGEST:]))
+    engine.finalize_object()
+    signature = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * _ARGUMENTS)
+    return MachineCode(signature(engine.get_function_address(FUNCTION)), engine)

@@ -1,0 +1,325 @@
+"""The way of messages through a plan, batch by batch.
+
+Steps without memory are passed one message at a time. At a step with memory messages gather, and when all have come
+it takes them in the order of their source: so the order in which routes are walked does not matter.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from penstock.expr import jsonpath, nodes
+from penstock.expr.evaluate import expression_key
+from penstock.expr.nodes import Expr
+from penstock.expr.text import to_text
+from penstock.formats import Json, Malformed, Xml
+from penstock.message import DeadLetter, Journey, Message
+from penstock.patterns.aggregate import Aggregate
+from penstock.patterns.idempotent import Idempotent
+from penstock.patterns.key import FLUSH, HOLD
+from penstock.patterns.redelivery import ORIGINAL, REDELIVERED
+from penstock.patterns.resequence import Resequence
+from penstock.plan.demand import converts
+from penstock.plan.plan import Entry, Outlet, Plan, PlannedRoute, Scope, Stage
+from penstock.reference.effects import Continue, Dead, Effect, Filtered, Held, Send
+from penstock.reference.groups import Groups
+from penstock.reference.outcome import Outcome, TraceStep
+from penstock.reference.seen import Seen
+from penstock.reference.sequences import Sequences
+from penstock.reference.state import Key, State
+from penstock.reference.steps import Failure, apply, narrowed, value_of
+
+DECODE = "decode"
+_STATES: dict[type, type[State]] = {Aggregate: Groups, Resequence: Sequences, Idempotent: Seen}
+
+
+@dataclass(frozen=True)
+class Retry:
+    """A message that failed, and where and when it is tried again."""
+
+    due: float
+    route: PlannedRoute
+    index: int
+    message: Message
+
+
+@dataclass
+class Runner:
+    """A run: what is remembered, and the outcome of the batch at hand. With `steps`, every step is noted there."""
+
+    plan: Plan
+    steps: list[TraceStep] | None = None
+    now: float = 0.0
+    outcome: Outcome = field(default_factory=Outcome)
+    states: dict[str, State] = field(default_factory=dict)
+    gathered: dict[str, list[Message]] = field(default_factory=lambda: defaultdict(list))
+    retries: list[Retry] = field(default_factory=list)
+    failed: dict[str, set[tuple[Key, int]]] = field(default_factory=lambda: defaultdict(set))
+
+    def __post_init__(self) -> None:
+        self.routes = {route.name: route for route in self.plan.routes}
+        self.remembering = [
+            (route, index)
+            for route in self.plan.routes
+            for index, stage in enumerate(route.stages)
+            if stage.node.stateful
+        ]
+        for route, index in self.remembering:
+            stage = route.stages[index]
+            self.states[stage.title] = _STATES[type(stage.node)](stage)
+
+    def batch(self, now: float, arrivals: Iterable[tuple[Entry, Message]]) -> Outcome:
+        """One batch: what is due, what arrives, what the end of the batch brings about."""
+        before = self._begin()
+        self._pass(now, arrivals)
+        return self._counted(before)
+
+    def stop(self, stream: bool = False) -> Outcome:
+        """The end of the run. A stream keeps what waits; else messages that wait for another batch get it."""
+        before = self._begin()
+        while True:
+            if not stream:
+                self._further_rounds()
+            for route, index in self.remembering:
+                self._visit(route, index)
+                stage = route.stages[index]
+                state = self.states[stage.title]
+                held = state.held
+                self._spread(route, index, state.stop(HOLD if stream else FLUSH, self.now), state.held - held)
+            again = any(self.gathered.values())
+            self._settle()
+            if not again and (stream or not self._restless()):
+                return self._counted(before)
+
+    def _begin(self) -> int:
+        self.outcome = Outcome(channels={outlet.channel: [] for outlet in self.plan.outlets})
+        return self._held()
+
+    def _counted(self, before: int) -> Outcome:
+        self.outcome.held = self._held() - before
+        return self.outcome
+
+    def _held(self) -> int:
+        return sum(state.held for state in self.states.values()) + len(self.retries)
+
+    def _pass(self, now: float, arrivals: Iterable[tuple[Entry, Message]]) -> None:
+        self.now = now
+        self._try_again()
+        for entry, message in arrivals:
+            self._enter(entry, message)
+            self._try_again()
+        for route, index in self.remembering:
+            state = self.states[route.stages[index].title]
+            held = state.held
+            self._spread(route, index, state.due(now), state.held - held)
+            self._visit(route, index)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Messages that are tried again at once may come back to a step that was visited; then all is over."""
+        while any(self.gathered.values()):
+            for route, index in self.remembering:
+                self._visit(route, index)
+        for title, state in self.states.items():
+            state.settle(self.failed.pop(title, set()))
+
+    def _restless(self) -> bool:
+        return bool(self.retries) or any(state.undecided for state in self.states.values())
+
+    def _further_rounds(self) -> None:
+        """Batches without arrivals; the clock moves to the next try where nothing else is left to do."""
+        while self._restless():
+            if any(state.undecided for state in self.states.values()):
+                self._pass(self.now, ())
+            else:
+                self._pass(max(self.now, min(retry.due for retry in self.retries)), ())
+
+    def _visit(self, route: PlannedRoute, index: int) -> None:
+        """All messages that have gathered at a step, in the order of their source, and then its end of the batch."""
+        stage = route.stages[index]
+        state = self.states[stage.title]
+        for message in sorted(self.gathered.pop(stage.title, []), key=lambda message: message.journey.order):
+            held = state.held
+            self._spread(route, index, state.accept(message, self.now), state.held - held, message)
+        held = state.held
+        self._spread(route, index, state.end(self.now), state.held - held)
+
+    def _spread(
+        self, route: PlannedRoute, index: int, effects: list[Effect], held: int, message: Message | None = None
+    ) -> None:
+        """The effects of a step with memory. Of what came in and went out, copies are the rest of the sum."""
+        gone = [effect for effect in effects if not isinstance(effect, Held)]
+        self.outcome.copied += len(gone) + held - (message is not None)
+        if effects:
+            self._note_effects(route, index, message, effects)
+        for effect in gone:
+            self._follow(route, index, message, effect)
+        self._try_again()
+
+    def _enter(self, entry: Entry, message: Message) -> None:
+        self.outcome.received += 1
+        place = message.position
+        order = self.plan.entries.index(entry), place.topic, place.partition, place.offset
+        message = replace(message, journey=Journey(order))
+        fields = decode(entry, message.raw)
+        if isinstance(fields, Malformed):
+            self.outcome.dead.append(DeadLetter(message, entry.route, DECODE, fields.error, fields.reason))
+            self._note(entry.route, DECODE, entry.format.name, (), f"dead letter: {fields.error}: {fields.reason}")
+        else:
+            self._arrive(self.routes[entry.route], replace(message, fields=fields))
+
+    def _arrive(self, route: PlannedRoute, message: Message) -> None:
+        """A message at the start of a route: its tries are counted anew."""
+        fresh = replace(message, journey=replace(message.journey, attempt=1, original=None))
+        if route.redelivery is not None and route.redelivery.message == ORIGINAL:
+            fresh = replace(fresh, journey=replace(fresh.journey, original=fresh))
+        self._walk(route, 0, fresh)
+
+    def _walk(self, route: PlannedRoute, index: int, message: Message) -> None:
+        stage = route.stages[index]
+        if stage.node.stateful:
+            self.gathered[stage.title].append(message)
+            return
+        effects = apply(stage, message)
+        self.outcome.copied += len(effects) - 1
+        self._note_effects(route, index, message, effects)
+        for number, effect in enumerate(effects):
+            self._follow(route, index, message, _numbered(effect, number) if len(effects) > 1 else effect)
+
+    def _follow(self, route: PlannedRoute, index: int, message: Message | None, effect: Effect) -> None:
+        stage = route.stages[index]
+        match effect:
+            case Continue(continued):
+                self._walk(route, index + 1, continued)
+            case Send(channel, sent):
+                self._send(channel, sent, stage.after if stage.node.rewrites else stage.scope)
+            case Filtered():
+                self.outcome.filtered[stage.title] += 1
+            case Dead(_, _, other):
+                died = other or message
+                assert died is not None
+                self._fail(route, index, died, effect)
+
+    def _send(self, channel: str, message: Message, scope: Scope) -> None:
+        reader = self.plan.readers.get(channel)
+        if reader is None:
+            outlet = next(outlet for outlet in self.plan.outlets if outlet.channel == channel)
+            self.outcome.channels[channel].append(self._encoded(outlet, message, scope))
+            return
+        route = self.routes[reader]
+        if scope.number != route.scope.number:
+            fields = narrowed(message.fields or {}, route.scope.wanted)
+            message = replace(message, fields=fields, rewritten=not route.scope.raw)
+        self._arrive(route, message)
+
+    def _encoded(self, outlet: Outlet, message: Message, scope: Scope) -> Message:
+        if not converts(outlet.sink, scope):
+            return message
+        asked = getattr(outlet.sink, "format", None)
+        fields = narrowed(message.fields or {}, scope.wanted)
+        return replace(message, raw=(asked or Json(scope.schema)).encode(fields), fields=fields)
+
+    def _fail(self, route: PlannedRoute, index: int, message: Message, dead: Dead) -> None:
+        """A message that failed waits for its next try, or is a dead letter."""
+        attempt = message.journey.attempt
+        policy = route.redelivery
+        if policy is None or not policy.covers(dead.error, attempt):
+            self._forget(message)
+            step = route.stages[index].node.name
+            self.outcome.dead.append(DeadLetter(message, route.name, step, dead.error, dead.reason, attempt))
+            return
+        due = policy.due(message.id, attempt, self.now)
+        original = message.journey.original
+        again = original or message
+        self._forget(message, () if due > self.now else again.journey.admitted)
+        journey = replace(again.journey, attempt=attempt + 1, original=original)
+        tried = replace(again, headers={**again.headers, REDELIVERED: str(attempt)}, journey=journey)
+        self.retries.append(Retry(due, route, index if original is None else 0, tried))
+
+    def _forget(self, message: Message, kept: tuple[tuple[str, Any, int], ...] = ()) -> None:
+        """The keys under which a message was let through, except those that a try at once does not meet again."""
+        for title, key, batch in message.journey.admitted:
+            if (title, key, batch) not in kept:
+                self.failed[title].add((key, batch))
+
+    def _try_again(self) -> None:
+        """Tries that are due; what fails again without delay is due at once."""
+        while ready := [retry for retry in self.retries if retry.due <= self.now]:
+            self.retries = [retry for retry in self.retries if retry.due > self.now]
+            for retry in ready:
+                self._walk(retry.route, retry.index, retry.message)
+
+    def _note_effects(self, route: PlannedRoute, index: int, message: Message | None, effects: list[Effect]) -> None:
+        if self.steps is not None:
+            stage = route.stages[index]
+            values = () if message is None else _values(stage, message)
+            self._note(route.name, stage.node.name, stage.node.pattern, values, _said(route, message, effects))
+
+    def _note(self, route: str, step: str, pattern: str, values: tuple[tuple[str, Any], ...], outcome: str) -> None:
+        if self.steps is not None:
+            self.steps.append(TraceStep(route, step, pattern, values, outcome))
+
+
+def _numbered(effect: Effect, number: int) -> Effect:
+    """One of several messages that a step made; they have an order among themselves."""
+    if not isinstance(effect, (Continue, Send)):
+        return effect
+    journey = effect.message.journey
+    journey = replace(journey, order=(*journey.order, number))
+    return replace(effect, message=replace(effect.message, journey=journey))
+
+
+def decode(entry: Entry, raw: bytes) -> dict[str, Any] | Malformed:
+    """The fields that the plan reads, and the values of the paths that only the decoder can follow."""
+    xpaths = tuple(path for path in entry.paths if isinstance(path, nodes.XPath))
+    queries = tuple(path for path in entry.paths if isinstance(path, nodes.JsonPath))
+    if not entry.scope.wanted.fields and not entry.paths:
+        return {}
+    if isinstance(entry.format, Xml):
+        fields = entry.format.decode(raw, entry.scope.wanted, xpaths=tuple((path.path, path.kind) for path in xpaths))
+        if isinstance(fields, Malformed):
+            return fields
+        for index, path in enumerate(xpaths):
+            fields[expression_key(path)] = fields.pop(f"xpath_{index}")
+        return fields
+    fields = entry.format.decode(raw, entry.scope.wanted)
+    if isinstance(fields, dict):
+        for query in queries:
+            fields[expression_key(query)] = jsonpath.holds(query.query, json.loads(raw))
+    return fields
+
+
+def _values(stage: Stage, message: Message) -> tuple[tuple[str, Any], ...]:
+    return tuple((to_text(expression), _value(stage, expression, message)) for expression in stage.node.expressions())
+
+
+def _value(stage: Stage, expression: Expr, message: Message) -> Any:
+    try:
+        return value_of(stage, expression, message)
+    except Failure as failure:
+        return failure.dead.reason
+
+
+def _said(route: PlannedRoute, message: Message | None, effects: list[Effect]) -> str:
+    words = []
+    for effect in effects:
+        match effect:
+            case Continue(continued, note):
+                part = continued.lineage
+                words.append(f"on as part {part.index + 1} of {part.count}" if part and len(effects) > 1 else "on")
+                words.extend([note] if note else [])
+            case Send(channel):
+                words.append(f"-> {channel}")
+            case Filtered():
+                words.append("filtered")
+            case Held(note):
+                words.append(f"held ({note})" if note else "held")
+            case Dead(error, reason, other):
+                died, policy = other or message, route.redelivery
+                again = died is not None and policy is not None and policy.covers(error, died.journey.attempt)
+                words.append(f"{'failed, to be tried again' if again else 'dead letter'}: {error}: {reason}")
+    return ", ".join(words)

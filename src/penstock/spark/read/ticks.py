@@ -1,0 +1,53 @@
+"""A source without messages: it starts a micro-batch when something that waits is due and nothing else arrives."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+
+from penstock.patterns.key import HOLD
+from penstock.spark.read.numbered import numbered_source
+from penstock.spark.state.table import StateTable
+
+
+class Ticks(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The offset is the time, in microseconds, of the last batch that was started for something due."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory, self.finished = directory, False
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"time": 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """What becomes due later is for another run."""
+        self.finished = True
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        now = time.time_ns() // 1000
+        due = None if self.finished else StateTable(self.directory, HOLD).earliest()
+        return {"time": now} if due is not None and due <= now else start
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return [InputPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return iter(())
+
+
+def with_ticks(data: DataFrame, spark: SparkSession, directory: str) -> DataFrame:
+    """The rows of a stream that also runs when time alone makes it necessary."""
+    name = f"penstock_ticks_{uuid.uuid4().hex}"
+    spark.dataSource.register(numbered_source(name, "time BIGINT", None, lambda: Ticks(directory)))
+    columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in data.schema]
+    return data.unionByName(spark.readStream.format(name).load().select(*columns).filter(F.lit(False)))

@@ -1,0 +1,72 @@
+"""Passes of an app whose steps remember: each starts with what the one before left."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from penstock.plan.plan import Plan
+from penstock.spark.execute import Executed, execute
+from penstock.spark.frame import WAITING
+from penstock.spark.lower import lower
+from penstock.spark.state.table import StateTable
+from penstock.spark.state.waiting import released, room, waits
+from penstock.spark.write.intent import Intent
+from penstock.spark.write.outlets import Target
+from penstock.spark.write.staging import Staging
+
+
+class Rounds:
+    """An app and the table of its state."""
+
+    def __init__(self, plan: Plan, table: StateTable) -> None:
+        self.plan, self.table, self.waits = plan, table, waits(plan)
+
+    def targets(self, outlets: Mapping[int, Target]) -> dict[int, Target]:
+        """The app's sinks, and the room where messages wait for their next try."""
+        return {**outlets, WAITING: room(self.table.directory)} if self.waits else dict(outlets)
+
+    def run(
+        self,
+        data: DataFrame,
+        batch: int,
+        outlets: Mapping[int, Target],
+        staging: Staging,
+        first: bool = False,
+        stops: bool = False,
+        record: Callable[[Intent], None] | None = None,
+    ) -> Executed:
+        """One batch of arrivals, with those who waited for it."""
+        snapshot = self.table.before(batch, stops)
+        again = released(data.sparkSession, self.plan, snapshot)
+        count = Observation() if again is not None else None
+        if again is not None and count is not None:
+            counted = again.observe(count, F.count(F.lit(1)).alias("released"))
+            data = data.unionByName(counted, allowMissingColumns=True)
+        rows = lower(self.plan, data, snapshot)
+        done = execute(rows, self.plan, self.targets(outlets), staging, first, record, count)
+        self.table.publish(batch, done.intent.notes)
+        return done
+
+    def until_quiet(self, data: DataFrame, outlets: Mapping[int, Target], key: str, scratch: str) -> Iterator[Executed]:
+        """A batch run: the arrivals, then further rounds until nobody waits for another try, then the stop."""
+        nothing = data.sparkSession.createDataFrame([], data.schema)
+        held, batch = 0, 0
+        stops = not self.waits
+        while True:
+            staging = Staging(f"{key}-{batch:05d}" if batch else key, scratch, scratch)
+            done = self.run(data if not batch else nothing, batch, outlets, staging, first=not batch, stops=stops)
+            yield done
+            held, batch = held + done.intent.counts.held, batch + 1
+            due = self.table.waiting_until()
+            if due is not None:
+                threading.Event().wait(max(due / 1_000_000 - time.time(), 0))
+                stops = False
+            elif stops or not held:
+                return
+            else:
+                stops = True

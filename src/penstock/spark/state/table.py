@@ -1,0 +1,212 @@
+"""The driver's view of an app's state: which files count after which batch, and what time each batch has."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.spark.state.keys import Keys
+from penstock.spark.state.receiving import PAYLOAD
+from penstock.spark.state.store import LEADING, NEVER, Run, gone, write_run
+from penstock.spark.state.task import Moment
+from penstock.spark.write.durable import write_whole
+
+BUCKETS = 8
+"""Into how many tasks the keys of a step are divided; an app keeps the number it began with."""
+
+KEPT_AGES = 10_000
+"""For how many batches the number of new keys is known; those before count as one with the oldest."""
+
+KEPT_BATCHES = 3
+"""Manifests that stay: a batch may be repeated, and reads the one before it."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What all steps hold before a batch, the moment of the batch, and what a stop means to steps that do not say.
+
+    Messages in the `waiting` files that became due after `since` are to be tried again. `ages` has, for steps that
+    count them, the number of keys that each batch brought.
+    """
+
+    directory: str
+    buckets: int
+    moment: Moment
+    on_stop: str
+    since: int
+    waiting: tuple[str, ...]
+    steps: Mapping[str, Mapping[int, list[Run]]]
+    ages: Mapping[str, Mapping[int, int]]
+
+    def runs(self, title: str) -> Mapping[int, list[Run]]:
+        return self.steps.get(title, {})
+
+    def oldest(self, title: str, keep_last: int | None) -> int:
+        """The first batch whose keys a step still remembers, so that the younger ones hold at least so many."""
+        ages = self.ages.get(title, {})
+        if keep_last is None:
+            return 0
+        younger = sum(ages.values())
+        for batch in sorted(ages):
+            younger -= ages[batch]
+            if younger < keep_last:
+                return batch
+        return 0
+
+
+class StateTable:
+    """A directory with a manifest per batch, a clock per batch, and the files that the manifests name."""
+
+    def __init__(self, directory: str, on_stop: str, buckets: int = BUCKETS) -> None:
+        self.directory, self.on_stop = directory, on_stop
+        os.makedirs(self._runs, exist_ok=True)
+        newest = self._newest(None)
+        self.buckets: int = newest["buckets"] if newest else buckets
+
+    @property
+    def _runs(self) -> str:
+        return os.path.join(self.directory, "runs")
+
+    def before(self, batch: int, stops: bool = False) -> Snapshot:
+        """The state that a batch starts with. The batch's clock is written down: a repeated batch has the same."""
+        newest = self._newest(batch) or {}
+        steps = {
+            title: {int(number): [Run(os.path.join(self._runs, name), *rest) for name, *rest in runs]
+                    for number, runs in buckets.items()}
+            for title, buckets in newest.get("steps", {}).items()
+        }  # fmt: skip
+        now = self._clock(batch)
+        waiting = [file for room in newest.get("waiting", []) if room["earliest"] <= now for file in room["files"]]
+        ages = {
+            title: {int(number): count for number, count in counts.items()}
+            for title, counts in newest.get("ages", {}).items()
+        }
+        return Snapshot(
+            self._runs, self.buckets, Moment(now, batch, stops), self.on_stop, newest.get("now", 0),
+            tuple(waiting), steps, ages,
+        )  # fmt: skip
+
+    def publish(self, batch: int, notes: Iterable[str]) -> None:
+        """The manifest after a batch: that of the batch before it, changed by what the tasks reported."""
+        newest = self._newest(batch) or {}
+        steps: dict[str, dict[str, Any]] = {title: dict(runs) for title, runs in newest.get("steps", {}).items()}
+        ages: dict[str, dict[str, int]] = {title: dict(counts) for title, counts in newest.get("ages", {}).items()}
+        now = self._clock(batch)
+        waiting = [room for room in newest.get("waiting", []) if room["latest"] > now]
+        forgotten: list[dict[str, Any]] = []
+        for note in map(json.loads, notes):
+            if "runs" in note:
+                runs = [[os.path.basename(path), rows, earliest] for path, rows, earliest in note["runs"]]
+                steps.setdefault(note["step"], {})[str(note["bucket"])] = runs
+                counts = ages.setdefault(note["step"], {})
+                counts[str(batch)] = counts.get(str(batch), 0) + note["added"]
+            if note.get("waiting", {}).get("files"):
+                waiting.append(note["waiting"])
+            forgotten += note.get("forget", ())
+        self._forget(forgotten, steps, ages, str(batch))
+        recent = {title: dict(list(counts.items())[-KEPT_AGES:]) for title, counts in ages.items()}
+        record = {
+            "batch": batch,
+            "now": now,
+            "buckets": self.buckets,
+            "steps": steps,
+            "waiting": waiting,
+            "ages": recent,
+        }
+        write_whole(self._manifest(batch), json.dumps(record).encode())
+        self._clean(batch)
+
+    def _forget(
+        self, keys: list[dict[str, Any]], steps: dict[str, dict[str, Any]], ages: dict[str, dict[str, int]], batch: str
+    ) -> None:
+        """Keys of messages that failed after a step let them through."""
+        buckets: dict[tuple[str, int], set[tuple[int, int]]] = {}
+        for key in keys:
+            buckets.setdefault((key["step"], key["high"] % self.buckets), set()).add((key["high"], key["low"]))
+        for (title, bucket), failed in buckets.items():
+            pairs = sorted(failed)
+            found = Keys(np.array([high for high, _ in pairs]), np.array([low for _, low in pairs]))
+            run = write_run(gone(found, pa.schema([*LEADING, *PAYLOAD])), self._runs)
+            runs = steps.setdefault(title, {}).setdefault(str(bucket), [])
+            steps[title][str(bucket)] = [*runs, [os.path.basename(run.path), run.rows, run.earliest]]
+            ages[title][batch] = ages.setdefault(title, {}).get(batch, 0) - len(pairs)
+
+    def waiting_until(self) -> int | None:
+        """When the first of the messages that wait for another try is due, in microseconds."""
+        newest = self._newest(None)
+        if newest is None:
+            return None
+        return min((max(room["earliest"], newest["now"] + 1) for room in newest["waiting"]), default=None)
+
+    def earliest(self) -> int | None:
+        """The next time at which something is due, in microseconds, if anything waits for a time."""
+        newest = self._newest(None)
+        if newest is None:
+            return None
+        times = [run[2] for buckets in newest["steps"].values() for runs in buckets.values() for run in runs]
+        times += [max(room["earliest"], newest["now"] + 1) for room in newest["waiting"]]
+        earliest = min(times, default=NEVER)
+        return None if earliest == NEVER else earliest
+
+    def _clock(self, batch: int) -> int:
+        path = os.path.join(self.directory, f"clock-{batch:09d}.json")
+        known = read_record(path)
+        if known is not None:
+            return int(known["now"])
+        last = max((int(record["now"]) for record in self._clocks(batch)), default=0)
+        now = max(time.time_ns() // 1000, last + 1)
+        write_whole(path, json.dumps({"now": now}).encode())
+        return now
+
+    def _clocks(self, batch: int) -> list[dict[str, Any]]:
+        names = [name for name in os.listdir(self.directory) if name.startswith("clock-")]
+        records = (read_record(os.path.join(self.directory, name)) for name in names if _number(name) < batch)
+        return [record for record in records if record]
+
+    def _manifest(self, batch: int) -> str:
+        return os.path.join(self.directory, f"state-{batch:09d}.json")
+
+    def _newest(self, batch: int | None) -> dict[str, Any] | None:
+        numbers = [number for number in self._batches("state-") if batch is None or number < batch]
+        return read_record(self._manifest(max(numbers))) if numbers else None
+
+    def _batches(self, prefix: str) -> list[int]:
+        return [_number(name) for name in os.listdir(self.directory) if name.startswith(prefix)]
+
+    def _clean(self, batch: int) -> None:
+        """Forget old manifests and clocks, and the runs that only they named."""
+        for prefix in ("state-", "clock-"):
+            for number in self._batches(prefix):
+                if number <= batch - KEPT_BATCHES:
+                    os.remove(os.path.join(self.directory, f"{prefix}{number:09d}.json"))
+        kept = [read_record(self._manifest(number)) for number in self._batches("state-")]
+        steps = [buckets for record in kept if record for buckets in record["steps"].values()]
+        named = {run[0] for buckets in steps for runs in buckets.values() for run in runs}
+        for name in os.listdir(self._runs):
+            if name not in named:
+                os.remove(os.path.join(self._runs, name))
+        wanted = {file for record in kept if record for room in record["waiting"] for file in room["files"]}
+        for file in glob.glob(os.path.join(self.directory, "waiting", "*.jsonl")):
+            if file not in wanted:
+                os.remove(file)
+
+
+def _number(name: str) -> int:
+    return int(name.split("-")[1].split(".")[0])
+
+
+def read_record(path: str) -> dict[str, Any] | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            record: dict[str, Any] = json.load(file)
+            return record
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,158 @@
+"""The waiting room: messages that are tried again in a later batch, as files of whole rows with the time they are due.
+
+A file is never changed. A batch takes the rows that became due since the batch before it, so a repeated batch takes
+the same ones.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as spark
+
+from penstock.delivery import EXACTLY_ONCE
+from penstock.formats import Json
+from penstock.patterns.idempotent import Idempotent
+from penstock.patterns.redelivery import ERRORS, ORIGINAL, REDELIVERED, Redelivery
+from penstock.plan.plan import Plan, PlannedRoute, Scope, Stage
+from penstock.spark import frame
+from penstock.spark.frame import AT, DEAD, ERROR, HEADERS, ID, SCOPE, WAITING, Places, change, scope_column
+from penstock.spark.state.table import Snapshot
+from penstock.spark.types import spark_type
+from penstock.spark.write.outlets import LINES, Target
+
+DUE, RESUME, TRIES, ADMITTED, FIRST_FORM = "due", "resume", "tries", "admitted", "first_form"
+CHANNEL = "waiting messages"
+_ORDER = "struct<source: int, topic: string, partition: int, offset: bigint, path: array<int>>"
+_ADDED = {
+    DUE: "bigint",
+    RESUME: "int",
+    TRIES: "struct<route: string, count: int>",
+    ADMITTED: "array<struct<step: int, high: bigint, low: bigint, batch: bigint>>",
+    FIRST_FORM: f"struct<id: string, headers: map<string, string>, parent: string, index: bigint, count: bigint,"
+    f" scope: int, order: {_ORDER}>",
+}
+_KEPT = {
+    ID: "string", HEADERS: "map<string, string>", frame.BODY: "binary", frame.ATTACHMENTS: "map<string, binary>",
+    frame.TOPIC: "string", frame.PARTITION: "int", frame.OFFSET: "bigint", frame.TIME: "bigint",
+    frame.PARENT: "string", frame.INDEX: "bigint", frame.COUNT: "bigint", SCOPE: "int", frame.ORDER: _ORDER,
+    **_ADDED,
+}  # fmt: skip
+
+
+def waits(plan: Plan) -> bool:
+    """Whether messages of this plan may wait for a later batch."""
+    return any(route.redelivery is not None for route in plan.routes) or any(map(undecided, plan.stages()))
+
+
+def undecided(stage: Stage) -> bool:
+    return isinstance(stage.node, Idempotent) and not stage.node.remember_failed
+
+
+def with_room(rows: DataFrame) -> DataFrame:
+    """Rows with the columns that waiting needs."""
+    return rows.withColumns({name: F.lit(None).cast(kind) for name, kind in _ADDED.items()})
+
+
+def arrived(data: DataFrame, route: PlannedRoute, places: Places) -> DataFrame:
+    """At the start of a route, messages as they came are noted, if that is what will be tried again."""
+    if route.redelivery is None or route.redelivery.message != ORIGINAL:
+        return data
+    form = F.struct(ID, HEADERS, frame.PARENT, frame.INDEX, frame.COUNT, SCOPE, frame.ORDER)
+    return change(data, F.col(AT) == places.routes[route.name], {FIRST_FORM: form})
+
+
+def resumed(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
+    """Messages that waited for this step are here again."""
+    back = F.col(AT) == places.resume(stage)
+    return change(data, back, {AT: F.lit(places.routes[stage.route])})
+
+
+def parked(data: DataFrame, route: PlannedRoute, places: Places, snapshot: Snapshot) -> DataFrame:
+    """At the end of a route, its dead letters that may be tried again wait instead."""
+    policy = route.redelivery
+    if policy is None:
+        return data
+    error, tries = F.col(ERROR), attempt(route.name)
+    covered = error.getField("error").isin(*(policy.errors or ERRORS)) & (tries <= policy.attempts)
+    again = (F.col(AT) == DEAD) & (error.getField("route") == route.name) & covered
+    first = policy.message == ORIGINAL
+    steps = F.create_map(*(F.lit(part) for stage in route.stages for part in (stage.node.name, places.resume(stage))))
+    before = F.coalesce(F.col(HEADERS), F.create_map().cast("map<string, string>"))
+    columns: dict[str, Column] = {
+        DUE: F.lit(snapshot.moment.now) + _wait(policy, tries),
+        RESUME: F.lit(places.resume(route.stages[0])) if first else F.element_at(steps, error.getField("step")),
+        TRIES: F.struct(F.lit(route.name).alias("route"), (tries + 1).alias("count")),
+        HEADERS: _with_header(before, tries.cast("string")),
+        ERROR: F.lit(None).cast(frame.ERROR_TYPE),
+        AT: F.lit(WAITING),
+    }
+    if first:
+        form = F.col(FIRST_FORM)
+        restored = {
+            name: form.getField(name) for name in (ID, frame.PARENT, frame.INDEX, frame.COUNT, SCOPE, frame.ORDER)
+        }
+        columns |= restored | {HEADERS: _with_header(form.getField(HEADERS), tries.cast("string"))}
+    return change(data.withColumn("_again", again), F.col("_again"), columns).drop("_again")
+
+
+def attempt(route: Column | str) -> Column:
+    """The number of the try that a message in this route is at."""
+    mine = F.col(TRIES).getField("route") == (F.lit(route) if isinstance(route, str) else route)
+    return F.when(mine, F.col(TRIES).getField("count")).otherwise(F.lit(1))
+
+
+def _with_header(headers: Column, tries: Column) -> Column:
+    others = F.map_filter(
+        F.coalesce(headers, F.create_map().cast("map<string, string>")), lambda name, _: name != REDELIVERED
+    )
+    return F.map_concat(others, F.create_map(F.lit(REDELIVERED), tries))
+
+
+def _wait(policy: Redelivery, tries: Column) -> Column:
+    """Microseconds until the next try, at least one: the same as `Redelivery.wait` says."""
+    full = F.least(F.lit(policy.delay) * F.pow(F.lit(policy.backoff), tries - 1), F.lit(policy.cap))
+    digest = F.sha2(F.concat(F.col(ID), F.lit("/"), tries.cast("string")).cast("binary"), 256)
+    share = F.conv(F.substring(digest, 1, 12), 16, 10).cast("double") / F.lit(float(2**48))
+    seconds = full * (F.lit(1.0) - F.lit(policy.jitter) * share)
+    return F.greatest(F.round(seconds * 1_000_000).cast("bigint"), F.lit(1).cast("bigint"))
+
+
+def envelope(data: DataFrame, plan: Plan) -> Column:
+    """A waiting message with everything that is known about it, as one JSON text."""
+    bodies = [scope_column(scope) for scope in scopes(plan) if scope_column(scope) in data.columns]
+    columns = [F.unix_micros(name).alias(name) if name == frame.TIME else F.col(name) for name in _KEPT]
+    return F.to_json(F.struct(*columns, *bodies)).cast("binary")
+
+
+def released(spark_session: SparkSession, plan: Plan, snapshot: Snapshot) -> DataFrame | None:
+    """The messages that are due by now and were not in the batch before, at the step where they go on."""
+    if not snapshot.waiting:
+        return None
+    fields = [spark.StructField(name, spark.DataType.fromDDL(kind)) for name, kind in _KEPT.items()]
+    fields += [spark.StructField(scope_column(scope), spark_type(scope.wanted)) for scope in scopes(plan)]
+    text = spark_session.read.text(list(snapshot.waiting))
+    rows = text.select(F.from_json("value", spark.StructType(fields)).alias("row")).select("row.*")
+    due = rows.filter((F.col(DUE) > snapshot.since) & (F.col(DUE) <= snapshot.moment.now))
+    nothing = {name: F.lit(None).cast(_ADDED[name]) for name in (DUE, RESUME)}
+    again = {
+        AT: F.col(RESUME),
+        ERROR: F.lit(None).cast(frame.ERROR_TYPE),
+        frame.COPIES: F.lit(0),
+        frame.TIME: F.timestamp_micros(frame.TIME),
+    }
+    return due.withColumns(again).withColumns(nothing)
+
+
+def scopes(plan: Plan) -> list[Scope]:
+    """Every body that a waiting message may have."""
+    found = [scope for stage in plan.stages() for scope in (stage.scope, stage.after)]
+    found += [inflow.scope for route in plan.routes for inflow in route.inflows]
+    return sorted({scope.number: scope for scope in found}.values(), key=lambda scope: scope.number)
+
+
+def room(directory: str) -> Target:
+    """The waiting room as a sink: written and published like any other, where only we look."""
+    return Target(WAITING, CHANNEL, LINES, os.path.join(directory, "waiting"), Json("id STRING"), delivery=EXACTLY_ONCE)
