@@ -84,7 +84,8 @@ def measure(step: str, keys: int, messages: int, parent: Path) -> Sample:
         started = time.monotonic()
         summary = run_stream(app, checkpoint, once=True).summary
         seconds = time.monotonic() - started
-        assert filled.conserved and summary.conserved, (filled, summary)
+        assert filled.conserved, filled
+        assert summary.conserved, summary
         assert dict(summary.delivered) == _expected(step, first, then), (summary, _expected(step, first, then))
         files = (directory / "checkpoint" / "penstock-state" / "runs").iterdir()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

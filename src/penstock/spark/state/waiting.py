@@ -155,5 +155,4 @@ def scopes(plan: Plan) -> list[Scope]:
 
 def room(directory: str) -> Target:
     """The waiting room as a sink: written and published like any other, where only we look."""
-    place = os.path.join(directory, "waiting")
-    return Target(WAITING, CHANNEL, LINES, place, Json("id STRING"), delivery=EXACTLY_ONCE)
+    return Target(WAITING, CHANNEL, LINES, os.path.join(directory, "waiting"), Json("id STRING"), delivery=EXACTLY_ONCE)
