@@ -70,6 +70,11 @@ def field_column(index: int) -> str:
     return f"field_{index}"
 
 
+def answer_column(number: int) -> str:
+    """What a decoder found out for a step; it stays with the message and its copies."""
+    return f"answer_{number}"
+
+
 def here(stage: Stage, places: Places) -> Column:
     return F.col(AT) == F.lit(places.routes[stage.route])
 

@@ -30,7 +30,7 @@ from penstock.patterns.translate import Translate
 from penstock.plan.plan import Entry, Plan, PlannedRoute, Scope, Stage
 from penstock.reference.run import DECODE
 from penstock.spark import content, copying, routing, script
-from penstock.spark.decode import body_fields, decoded_columns
+from penstock.spark.decode import body_fields, decoded_type
 from penstock.spark.frame import (
     AT,
     BAD_ERROR,
@@ -46,6 +46,7 @@ from penstock.spark.frame import (
     TOPIC,
     Places,
     change,
+    field_column,
     here,
     scope_column,
 )
@@ -170,8 +171,8 @@ def enter(data: DataFrame, entry: Entry, places: Places) -> DataFrame:
         }
     else:
         columns |= {AT: start, ERROR: no_error}
-    decoded = (name for name in decoded_columns(entry).names if name in data.columns)
-    return data.withColumns(columns).drop(*decoded)
+    fields = (field_column(index) for index in range(len(decoded_type(entry).fields)))
+    return data.withColumns(columns).drop(*fields, BAD_ERROR, BAD_REASON)
 
 
 def _step(data: DataFrame, stage: Stage, places: Places) -> DataFrame:

@@ -13,10 +13,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
 from penstock.delivery import EXACTLY_ONCE
+from penstock.expr import nodes
+from penstock.expr.evaluate import expression_key
 from penstock.formats import Json
 from penstock.patterns.idempotent import Idempotent
 from penstock.patterns.redelivery import ERRORS, ORIGINAL, REDELIVERED, Redelivery
 from penstock.plan.plan import Plan, PlannedRoute, Scope, Stage
+from penstock.schema import Struct
 from penstock.spark import frame
 from penstock.spark.frame import AT, DEAD, ERROR, HEADERS, ID, SCOPE, WAITING, Places, change, scope_column
 from penstock.spark.state.table import Snapshot
@@ -132,7 +135,7 @@ def released(spark_session: SparkSession, plan: Plan, snapshot: Snapshot) -> Dat
     if not snapshot.waiting:
         return None
     fields = [spark.StructField(name, spark.DataType.fromDDL(kind)) for name, kind in _KEPT.items()]
-    fields += [spark.StructField(scope_column(scope), spark_type(scope.wanted)) for scope in scopes(plan)]
+    fields += [spark.StructField(scope_column(scope), spark_type(_with_paths(scope, plan))) for scope in scopes(plan)]
     text = spark_session.read.text(list(snapshot.waiting))
     rows = text.select(F.from_json("value", spark.StructType(fields)).alias("row")).select("row.*")
     due = rows.filter((F.col(DUE) > snapshot.since) & (F.col(DUE) <= snapshot.moment.now))
@@ -144,6 +147,13 @@ def released(spark_session: SparkSession, plan: Plan, snapshot: Snapshot) -> Dat
         frame.TIME: F.timestamp_micros(frame.TIME),
     }
     return due.withColumns(again).withColumns(nothing)
+
+
+def _with_paths(scope: Scope, plan: Plan) -> Struct:
+    """The fields of a body, and the values of paths that a decoder followed."""
+    paths = [path for entry in plan.entries if entry.scope.number == scope.number for path in entry.paths]
+    found = [(expression_key(path), path.kind) for path in paths if isinstance(path, nodes.XPath)]
+    return Struct((*scope.wanted.fields, *found))
 
 
 def scopes(plan: Plan) -> list[Scope]:
