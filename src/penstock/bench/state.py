@@ -103,14 +103,14 @@ def _app(step: str, source: str) -> App:
     return App("bench-state", route.to("out", Void()), dead_letters=Void())
 
 
-def _expected(step: str, first: np.ndarray, then: np.ndarray) -> dict[str, int]:  # type: ignore[type-arg]
+def _expected(step: str, first: np.ndarray, then: np.ndarray) -> dict[str, int]:
     if step != "aggregator":
         return {"out": 0}
     counts = np.bincount(then, minlength=len(first)) + 1
     return {"out": int((counts // SIZE).sum())}
 
 
-def _write(directory: Path, name: str, keys: np.ndarray) -> None:  # type: ignore[type-arg]
+def _write(directory: Path, name: str, keys: np.ndarray) -> None:
     """JSON lines, written elsewhere and then moved in: a stream takes a file as it is when it appears."""
     for number, start in enumerate(range(0, len(keys), _LINES)):
         part = directory.parent / f"{name}-{number}.part"
@@ -119,7 +119,7 @@ def _write(directory: Path, name: str, keys: np.ndarray) -> None:  # type: ignor
         part.rename(directory / f"{name}-{number:05d}.jsonl")
 
 
-def _lines(keys: np.ndarray, start: int) -> Iterator[str]:  # type: ignore[type-arg]
+def _lines(keys: np.ndarray, start: int) -> Iterator[str]:
     for number, key in enumerate(keys.tolist(), start):
         yield f'{{"k":{key},"n":{number},"text":"a message of ordinary length, number {number}"}}\n'
 
