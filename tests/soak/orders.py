@@ -45,7 +45,7 @@ def app(directory: Path, database: str) -> App:
         "log": Parquet(str(out / "log")),
         "files": Files(str(out / "files"), Json("number BIGINT, total BIGINT, n BIGINT")),
         "rows": Postgres(database, "orders"),
-        "table": Table(str(out / "table")),
+        "table": Table("table", warehouse=str(out)),
     }
     return App("orders", lines, sinks=sinks, dead_letters=Files(str(out / "dead")))
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow.parquet
@@ -56,7 +57,8 @@ def start(directory: Path, database: str) -> subprocess.Popen[bytes]:
 
 def kill(life: subprocess.Popen[bytes]) -> None:
     """The whole group: driver, Java and workers die in the same moment."""
-    os.killpg(life.pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.killpg(life.pid, signal.SIGKILL)
     life.wait()
 
 

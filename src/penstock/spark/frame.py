@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from penstock.patterns.idempotent import Idempotent
+from penstock.plan.failing import may_fail_after
 from penstock.plan.plan import Plan, Scope, Stage
 
 ID, HEADERS, BODY, ATTACHMENTS = "id", "headers", "body", "attachments"
@@ -30,7 +32,7 @@ WAITING = -1_000_001
 class Places:
     """A number for every route, every sink, every step that may filter, and every step where messages may go on.
 
-    Negative means: not going on.
+    Negative means: not going on. At `undecided` steps a message may have to wait for the fate of another.
     """
 
     routes: Mapping[str, int]
@@ -38,6 +40,7 @@ class Places:
     readers: Mapping[str, str]
     filters: Mapping[str, int]
     resumes: Mapping[str, int]
+    undecided: frozenset[str]
 
     @classmethod
     def of(cls, plan: Plan) -> Places:
@@ -46,7 +49,8 @@ class Places:
         titles = [stage.title for stage in plan.stages()]
         filters = {title: _FIRST_FILTER - number for number, title in enumerate(titles)}
         resumes = {title: len(routes) + len(sinks) + number for number, title in enumerate(titles)}
-        return cls(routes, sinks, plan.readers, filters, resumes)
+        undecided = frozenset(stage.title for stage in plan.stages() if _decides_later(plan, stage))
+        return cls(routes, sinks, plan.readers, filters, resumes, undecided)
 
     def channel(self, name: str) -> int:
         """Where a message in this channel is: at the route that reads it, or at its sink."""
@@ -59,6 +63,11 @@ class Places:
     def resume(self, stage: Stage) -> int:
         """Where a message is that goes on at this step."""
         return self.resumes[stage.title]
+
+
+def _decides_later(plan: Plan, stage: Stage) -> bool:
+    """A receiver that forgets the key of a message that fails, where one may fail."""
+    return isinstance(stage.node, Idempotent) and not stage.node.remember_failed and may_fail_after(plan, stage)
 
 
 def scope_column(scope: Scope) -> str:

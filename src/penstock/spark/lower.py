@@ -55,7 +55,7 @@ from penstock.spark.state.aggregate import aggregate
 from penstock.spark.state.receive import receive, with_forgotten
 from penstock.spark.state.resequence import resequence
 from penstock.spark.state.table import Snapshot
-from penstock.spark.state.waiting import arrived, parked, resumed, scopes, undecided, waits, with_room
+from penstock.spark.state.waiting import arrived, parked, resumed, scopes, waits, with_room
 from penstock.spark.types import spark_type
 
 Step = Callable[[DataFrame, Stage, Places], DataFrame]
@@ -103,7 +103,7 @@ def lower(plan: Plan, data: DataFrame, snapshot: Snapshot | None = None) -> Data
     for route_number, route in enumerate(plan.routes):
         data = _merge(data, route, places)
         data = arrived(data, route, places)
-        resumes = waiting and (route.redelivery is not None or any(map(undecided, route.stages)))
+        resumes = route.redelivery is not None or any(stage.title in places.undecided for stage in route.stages)
         for number, stage in enumerate(route.stages):
             if resumes:
                 data = resumed(data, stage, places)

@@ -16,7 +16,6 @@ from penstock.delivery import EXACTLY_ONCE
 from penstock.expr import nodes
 from penstock.expr.evaluate import expression_key
 from penstock.formats import Json
-from penstock.patterns.idempotent import Idempotent
 from penstock.patterns.redelivery import ERRORS, ORIGINAL, REDELIVERED, Redelivery
 from penstock.plan.plan import Plan, PlannedRoute, Scope, Stage
 from penstock.schema import Struct
@@ -47,11 +46,7 @@ _KEPT = {
 
 def waits(plan: Plan) -> bool:
     """Whether messages of this plan may wait for a later batch."""
-    return any(route.redelivery is not None for route in plan.routes) or any(map(undecided, plan.stages()))
-
-
-def undecided(stage: Stage) -> bool:
-    return isinstance(stage.node, Idempotent) and not stage.node.remember_failed
+    return any(route.redelivery is not None for route in plan.routes) or bool(Places.of(plan).undecided)
 
 
 def with_room(rows: DataFrame) -> DataFrame:
