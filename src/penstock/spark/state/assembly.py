@@ -212,12 +212,13 @@ class Folding:
         for result in self.results:
             if not result.partials or operations[result.partials[0]] != SUM:
                 continue
-            values = fields[result.name]
-            if pa.types.is_integer(values.type):
-                name = result.partials[0]
+            values, name = fields[result.name], result.partials[0]
+            if rough(name) in folded:
                 broken = overflows(folded[name], folded[rough(name)])
-            else:
+            elif pa.types.is_floating(values.type):
                 broken = pc.invert(pc.is_finite(values.fill_null(0.0))).to_numpy(zero_copy_only=False)
+            else:
+                continue  # a count
             fields[result.name] = pc.if_else(pa.array(broken), pa.scalar(None, values.type), values)
             said = pa.scalar(overflow_reason(result.name))
             reasons = pc.if_else(pa.array(broken & ~found), said, reasons)
