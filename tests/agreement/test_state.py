@@ -78,7 +78,9 @@ APPS = {
     "union": app_of(source().aggregate(union(), by=body.k, size=3).to("out")),
     "latest": app_of(source().aggregate(latest(), by=body.k, batch_end=True).to("out")),
     "new group": app_of(source().aggregate(collect("ns", of="n"), by=body.g, new_group=True, size=4).to("out")),
-    "combine": app_of(source().drop("x").aggregate(combine(longest, "most BIGINT, rows BIGINT"), by=body.k, size=4).to("out")),
+    "combine": app_of(
+        source().drop("x").aggregate(combine(longest, "most BIGINT, rows BIGINT"), by=body.k, size=4).to("out")
+    ),
     "closed": app_of(
         source().aggregate(fold(n=count_of()), by=body.g, size=7, closed="dead", closed_for="1 hour").to("out")
     ),
