@@ -47,7 +47,8 @@ class Staging:
     def check_visible(self, target: Target, path: str) -> None:
         """On a cluster a task may have written to the disk of its own machine."""
         if not os.path.exists(path):
-            shared = target.directory or "a TMPDIR for sinks that keep messages in the driver"
+            beside = self.lasting if target.style != KEEP and self.lasting != self.scratch else None
+            shared = target.directory or beside or "a TMPDIR for sinks that keep messages in the driver"
             raise BadEndpoint(f"a task wrote {path}, and the driver does not see it",
                               fix=f"all machines of the cluster have to share {shared}")  # fmt: skip
 
