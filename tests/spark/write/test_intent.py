@@ -123,8 +123,8 @@ MOMENTS: dict[str, tuple[Any, str, Callable[[Any], Any], bool]] = {
     "rows not committed": (postgres_sink, "_insert", after, True),
     "rows loaded": (publish, "load", after, True),
     "one file published": (publish, "_rename", before(2), True),
-    "one sink published": (publish, "_move", before(2), True),
-    "all but the dead letters published": (publish, "_move", before(4), True),
+    "one sink published": (publish, "_rename", before(3), True),
+    "all but the dead letters published": (publish, "_rename", before(7), True),
     "staging not cleared": (Staging, "clear", before(7), True),
     "all published": (execute, "publish", after, True),
 }

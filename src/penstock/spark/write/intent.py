@@ -13,7 +13,7 @@ from contextlib import suppress
 import msgspec
 
 from penstock.errors import BadEndpoint
-from penstock.spark.write.durable import sync, write_whole
+from penstock.spark.write.durable import sync_all, write_whole
 
 KEPT_INTENTS = 10
 """How many batches back a stream remembers its intents; Spark itself repeats only the last one."""
@@ -97,8 +97,7 @@ class Journal:
         path = os.path.join(self.offsets, str(number))
         if not os.path.exists(path):
             return ""
-        sync(path)
-        sync(self.offsets)
+        sync_all((path, self.offsets))
         with open(path, "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()
 

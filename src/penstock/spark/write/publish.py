@@ -12,9 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.delivery import EXACTLY_ONCE, includes
 from penstock.errors import BadEndpoint
 from penstock.message import DeadLetter, Lineage, Message, Position
-from penstock.spark.write.durable import sync
+from penstock.spark.write.durable import sync_all
 from penstock.spark.write.intent import Intent, StagedFile
 from penstock.spark.write.outlets import KEEP, ROWS, Target
 from penstock.spark.write.postgres import load
@@ -53,19 +54,15 @@ def publish(
             for file in mine:
                 _read_back(file.path, target, kept)
         else:
-            _move(mine, target)
-            if not again:
+            for file in mine:
+                _rename(file)
+            if first or not (again or includes(target.delivery, EXACTLY_ONCE)):
                 _remove_others(mine, target, intent.key, clear=first and target.overwrite)
+    lasting = {target.name for target in targets.values() if target.lasts}
+    sync_all(os.path.dirname(file.final) for file in intent.files if file.final and file.channel in lasting)
     for target in targets.values():
         staging.clear(target)
     return kept
-
-
-def _move(files: list[StagedFile], target: Target) -> None:
-    for file in files:
-        _rename(file)
-    for directory in {os.path.dirname(str(file.final)) for file in files} if target.lasts else ():
-        sync(directory)
 
 
 def _remove_others(files: list[StagedFile], target: Target, key: str, clear: bool) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from penstock.errors import BadEndpoint
-from penstock.spark.write.durable import remove_if_empty, sync
+from penstock.spark.write.durable import remove_if_empty, sync_all
 from penstock.spark.write.intent import StagedFile
 from penstock.spark.write.outlets import KEEP, Target
 
@@ -40,16 +40,15 @@ class Staging:
     def seal(self, targets: Iterable[Target], files: Iterable[StagedFile]) -> None:
         """Make the names of the staged files last: the intent speaks of them."""
         filled = {file.channel for file in files}
-        for target in targets:
-            if target.name in filled:
-                here = self.directory(target)
-                for directory in (here, os.path.dirname(here), os.path.dirname(os.path.dirname(here))):
-                    sync(directory)
+        places = [self.directory(target) for target in targets if target.name in filled]
+        parents = [os.path.dirname(place) for place in places]
+        sync_all([*places, *parents, *map(os.path.dirname, parents)])
 
     def check_visible(self, target: Target, path: str) -> None:
         """On a cluster a task may have written to the disk of its own machine."""
         if not os.path.exists(path):
-            shared = target.directory or "a TMPDIR for sinks that keep messages in the driver"
+            beside = self.lasting if target.style != KEEP and self.lasting != self.scratch else None
+            shared = target.directory or beside or "a TMPDIR for sinks that keep messages in the driver"
             raise BadEndpoint(f"a task wrote {path}, and the driver does not see it",
                               fix=f"all machines of the cluster have to share {shared}")  # fmt: skip
 

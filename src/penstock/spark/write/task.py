@@ -21,7 +21,7 @@ from penstock.formats import Format, Malformed, Xml
 from penstock.formats.arrow import arrow_type
 from penstock.formats.xml import parse
 from penstock.spark.frame import NOTE
-from penstock.spark.write.durable import sync
+from penstock.spark.write.durable import sync_all
 from penstock.spark.write.encode import META
 from penstock.spark.write.flat import flat
 from penstock.spark.write.outlets import CSV, DOCUMENT, KEEP, PARQUET, ROWS, Target
@@ -67,10 +67,9 @@ class TaskWriter:
                     open_writers[place] = self._open(self.targets[place], partition)
                 open_writers[place][0].write(mine, written.filter(chosen), meta.filter(chosen))
                 rows[place] = rows.get(place, 0) + len(mine)
-        for place, (writer, path) in open_writers.items():
+        for writer, _ in open_writers.values():
             writer.close()
-            if self.targets[place].lasts:
-                sync(path)
+        sync_all(path for place, (_, path) in open_writers.items() if self.targets[place].lasts)
         listed = [
             {"place": place, "path": path, "rows": rows[place], "partition": partition}
             for place, (_, path) in open_writers.items()
