@@ -37,11 +37,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """From the time of a message to the time it was published, in seconds: of how many, their sum, the longest."""
+    """From the time of a message to the time it was published, in seconds.
+
+    Of how many messages, their sum, the longest, and the longest of the last batch.
+    """
 
     messages: int = 0
     seconds: float = 0.0
     longest: float = 0.0
+    last: float = 0.0
 
     def as_dict(self) -> dict[str, float]:
         mean = self.seconds / self.messages if self.messages else 0.0
@@ -49,8 +53,9 @@ class Latency:
 
     def __add__(self, other: Latency) -> Latency:
         return Latency(
-            self.messages + other.messages, self.seconds + other.seconds, max(self.longest, other.longest)
-        )
+            self.messages + other.messages, self.seconds + other.seconds, max(self.longest, other.longest),
+            other.last if other.messages else self.last,
+        )  # fmt: skip
 
 
 _Sum = TypeVar("_Sum", Step, Latency)
@@ -165,6 +170,18 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str, int]]:
     yield "dead", "", summary.dead
     if summary.held:
         yield "held", "", summary.held
+
+
+def steps_text(summary: Summary) -> str:
+    """What every step did, as a table; copies only where there are any."""
+    shown = [name for name in Step().as_dict() if name != "copied" or any(s.copied for s in summary.steps.values())]
+    rows = [("step", *shown)]
+    for title, step in summary.steps.items():
+        counts = step.as_dict()
+        rows.append((title, *(f"{counts[name]:,}" for name in shown)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(f"  {row[0]:<{widths[0]}}" + "".join(
+        f"  {cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)) for row in rows)  # fmt: skip
 
 
 def equation(summary: Summary) -> str:

@@ -99,7 +99,7 @@ def summarized(
     """The numbers of a pass that was published just now; `waiting` is who waits at each step after it."""
     now = time.time()
     latency = {
-        channel: Latency(count, count * (now - mean), now - earliest)
+        channel: Latency(count, count * (now - mean), now - earliest, now - earliest)
         for channel, (mean, earliest) in counts.times.items()
         if (count := counts.delivered[channel])
     }
