@@ -55,9 +55,9 @@ def joining() -> App:
     return app(
         Route("in", source()).filter(body.id != 3).choice({"a": body.who == "ann", "b": body.who == "bob"}, "c"),
         Route("a", "a").translate({"who": body.who, "id": body.id}).to("d"),
-        Route("b", "b").enrich({"note": "b"}).to("d"),
+        Route("b", "b").enrich({"note": "b"}).to("e"),
         Route("c", "c").recipients(body.who, known=["x"]),
-        Route("all", join("d")).aggregate(collect("ids", of="id"), by=body.who, size=2).to("y"),
+        Route("all", join("d", "e")).aggregate(collect("ids", of="id"), by=body.who, size=2).to("y"),
         x=Memory(), y=Memory(),
     )  # fmt: skip
 
@@ -147,7 +147,7 @@ def test_another_try_is_no_other_message(
         route = route.idempotent(body.id) if deduplicated else route.filter(body.id > 0)
         called = function(Once(home), body.id, returns="BIGINT")
         route = route.enrich({"id": called}).filter(body.id < 5)
-        return app(route.on_error(attempts=2, delay=0, message=message).to("x"), x=Memory())
+        return app(route.on_error(attempts=2, delay="10 ms", message=message).to("x"), x=Memory())
 
     wanted = expected(on_lists(built(tmp_path / "a"), {"in": given}).plan, given, [4], stream=False)
     found = run_batch(on_lists(built(tmp_path / "b"), {"in": given}), spark).summary
