@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench-spine cluster clean
+.PHONY: help demo test lint soak bench-spine bench-state cluster clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -19,9 +19,15 @@ lint: .venv/.package ## check style and types
 	@$(BIN)/ruff check
 	@$(BIN)/mypy --strict src
 
+soak: .venv/.java ## kill a stream fifty times and look whether anything is lost
+	@PENSTOCK_KILLS=50 $(BIN)/pytest tests/soak
+
 bench-spine: .venv/.java ## measure the main path: messages per second and latency
 	@$(BIN)/python -m penstock.formats.jsoncompiled.compilation
 	@$(BIN)/python -m penstock.bench.spine
+
+bench-state: .venv/.java ## measure steps that remember: a hundred thousand to ten million keys
+	@$(BIN)/python -m penstock.bench.state
 
 cluster: .venv/.java ## start a Spark master and two workers on this machine; scripts/cluster stop ends them
 	@scripts/cluster start

@@ -384,3 +384,61 @@ def apps(draw: Any) -> App:
     if tapped:
         sinks["tapped"] = Memory()
     return App("random", start, *branches, sinks=sinks, dead_letters=Memory())
+
+
+NAMED_NUMBERS = [path for path in NUMBER_FIELDS if all(isinstance(part, str) for part in path)]
+NAMED_TEXTS = [path for path in TEXT_FIELDS if all(isinstance(part, str) for part in path)]
+
+
+@cache
+def simple_conditions(depth: int = 2) -> st.SearchStrategy[Expr]:
+    """Conditions that a decoder can answer."""
+    operator = st.sampled_from(["==", "!=", "<", "<=", ">", ">="])
+    number, text = _field(NAMED_NUMBERS), _field(NAMED_TEXTS)
+    leaf = st.one_of(
+        st.builds(nodes.Compare, operator, number, number | st.one_of(INTEGERS, DOUBLES).map(nodes.Literal)),
+        st.builds(nodes.Compare, operator, TEXT.map(nodes.Literal) | text, text),
+        st.just(nodes.Field(("b",))),
+        st.builds(nodes.Present, _field([*NAMED_NUMBERS, *NAMED_TEXTS, ("who",), ("who", "home"), ("lines",), ("m",)])),
+        st.builds(nodes.In, text, st.lists(TEXT, min_size=1, max_size=3).map(tuple)),
+        st.builds(nodes.In, _field([("n",), ("who", "age")]), st.lists(INTEGERS, min_size=1, max_size=3).map(tuple)),
+        st.builds(
+            lambda name, value, part: nodes.Call(name, (value, nodes.Literal(part))),
+            st.sampled_from(["contains", "starts_with", "ends_with"]),
+            text,
+            TEXT,
+        ),
+    )
+    if depth == 0:
+        return leaf
+    inner = simple_conditions(depth - 1)
+    return st.one_of(
+        leaf,
+        st.builds(lambda a, b: nodes.And((a, b)), inner, inner),
+        st.builds(lambda a, b: nodes.Or((a, b)), inner, inner),
+        st.builds(nodes.Not, inner),
+    )
+
+
+@st.composite
+def answered_apps(draw: Any) -> App:
+    """Routes that decide by simple conditions before and after copies; few fields are read by anything else."""
+
+    def test() -> Column:
+        return Column(draw(simple_conditions()))
+
+    start = Route("start", Memory((), Json(SCHEMA)))
+    if draw(st.booleans()):
+        start = start.filter(test())
+    if draw(st.booleans()):
+        start = start.filter(Column(draw(conditions(1))), missing=draw(st.sampled_from(["false", "dead"])))
+    if draw(st.booleans()):
+        start = start.choice([("left", test()), ("right", test()), ("left", test())], otherwise="right")
+    else:
+        start = start.multicast("left", "right")
+    left = Route("left", "left").filter(test())
+    if draw(st.booleans()):
+        left = left.translate({"n": body.n, "city": body.who.home.city}).filter(body.n > 0)
+    right = Route("right", "right").tap("copy").choice({"yes": test(), "no": test()}, otherwise="yes")
+    sinks = {name: Memory() for name in ("out", "copy", "yes", "no")}
+    return App("answered", start, left.to("out"), right, sinks=sinks, dead_letters=Memory())

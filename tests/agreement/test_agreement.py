@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from penstock import App
 from penstock.message import DeadLetter, Message
 from penstock.testing import REFERENCE, SPARK, STREAM, Result, run
-from tests.agreement.strategies import MESSAGES, apps
+from tests.agreement.strategies import MESSAGES, answered_apps, apps
 
 # Shrinking would run Spark hundreds of times; the note says which route and messages failed.
 SLOW = settings(
@@ -80,8 +80,15 @@ def test_spark_does_what_the_reference_does(spark: SparkSession, app: App, messa
     assert_same(run(app, messages, REFERENCE), run(app, messages, SPARK))
 
 
+@SLOW
+@given(answered_apps(), MESSAGES)
+def test_a_decoder_answers_as_the_reference_does(spark: SparkSession, app: App, messages: list[bytes]) -> None:
+    describe(app, messages)
+    assert_same(run(app, messages, REFERENCE), run(app, messages, SPARK))
+
+
 @settings(SLOW, max_examples=3)
-@given(apps(), MESSAGES)
+@given(apps() | answered_apps(), MESSAGES)
 def test_a_stream_does_what_the_reference_does(spark: SparkSession, app: App, messages: list[bytes]) -> None:
     describe(app, messages)
     assert_same(run(app, messages, REFERENCE), run(app, messages, STREAM, rows_per_batch=5))

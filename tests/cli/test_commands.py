@@ -59,7 +59,8 @@ def test_version() -> None:
 
 
 def test_explain_prints_the_plan() -> None:
-    head = "app orders\n\nintake := Source[memory, json]  reads id BIGINT, total DOUBLE\n"
+    reads = "reads id BIGINT, total DOUBLE  | answers intake.filter, intake.choice, passes on nothing"
+    head = f"app orders\n\nintake := Source[memory, json]  {reads}\n"
     assert run("explain", "app.py").startswith(head)
 
 

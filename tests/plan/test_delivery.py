@@ -102,6 +102,30 @@ def test_order_that_would_be_lost_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
+def test_behind_a_resequencer_the_order_is_that_of_its_numbers() -> None:
+    route = source(IN_ORDER, Parquet("in", schema="id BIGINT, note STRING"))
+    sequenced = route.resequence(body.id, by=body.note, window=10, timeout="1 minute")
+    assert promised(sequenced.to("x"), x=Files("x")) == {"x": IN_ORDER}
+    later = Route("later", "c").filter(body.id > 0).to("x")
+    assert promised(sequenced.to("c"), later, x=Files("x")) == {"x": IN_ORDER}
+    tapped = source(IN_ORDER).tap("y").resequence(body.id, window=10, timeout="1 minute").to("x")
+    assert "step 'resequence' of route 'r' does not keep the order" in said(tapped, x=Files("x"), y=Files("y"))
+    again = Route("later", "c").idempotent(body.id, keep="1 hour").to("x")
+    assert "step 'resequence' of route 'r'" in said(sequenced.to("c"), again, x=Files("x"))
+
+
+def test_a_step_with_state_moves_all_messages_of_the_app() -> None:
+    other = Route("other", Rate()).idempotent(body.value, keep="1 hour").to("y")
+    assert "step 'idempotent' of route 'other' does not keep the order" in said(
+        source(IN_ORDER).to("x"), other, x=Files("x"), y=Files("y")
+    )
+
+
+def test_messages_that_are_tried_again_are_late() -> None:
+    route = source(IN_ORDER).on_error(attempts=3, delay="1 second").filter(body.id > 0).to("x")
+    assert "route 'r' tries messages again later" in said(route, x=Files("x"))
+
+
 def test_an_unknown_level_is_refused() -> None:
     with pytest.raises(PenstockError) as caught:
         Route("r", "c", delivery="exactly twice")

@@ -63,7 +63,7 @@ class _Draft:
         if isinstance(route.source, Source):
             with_format = _located(route, None, lambda: route.source.body_format)
             scope = self.scope(with_format.schema, with_format)
-            self.entries.append(Entry(route.name, route.source, with_format, scope, ()))
+            self.entries.append(Entry(route.name, route.source, with_format, scope))
         else:
             inflows = tuple(inflow for channel in inputs(route) for inflow in self.arrivals(channel))
             scope = _located(route, None, lambda: self._joined(inflows))

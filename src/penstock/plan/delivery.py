@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from penstock.delivery import BEST_EFFORT, EXACTLY_ONCE, LEVELS, includes, weakest
 from penstock.errors import BadRoute
+from penstock.patterns.resequence import Resequence
 from penstock.plan.plan import Entry, Outlet, Plan, PlannedRoute, Stage
 
 _DURABLE = "end in Files, Parquet, Table or Postgres"
@@ -69,18 +70,35 @@ def _most(plan: Plan, outlet: Outlet, routes: list[PlannedRoute]) -> tuple[str, 
         if not entry.source.replayable:
             reason = f"route {entry.route!r} reads {entry.source}, which cannot be read again after a crash"
             return BEST_EFFORT, reason, f"read a source that can, or write delivery={BEST_EFFORT!r}"
-    for culprit in _disorder(entries, [stage for route in routes for stage in route.stages]):
+    for culprit in _disorder(plan, outlet.channel, entries, routes):
         return EXACTLY_ONCE, culprit, f"write delivery={EXACTLY_ONCE!r}, and order by a field where it is read"
     return sink.delivery, "", ""
 
 
-def _disorder(entries: list[Entry], stages: list[Stage]) -> Iterator[str]:
+def _disorder(plan: Plan, channel: str, entries: list[Entry], routes: list[PlannedRoute]) -> Iterator[str]:
+    """What spoils the order. All messages of an app travel together: a step that moves some moves the others too."""
+    for route in routes:
+        if route.redelivery is not None:
+            yield f"route {route.name!r} tries messages again later"
+    moving = [stage for stage in plan.stages() if not stage.node.keeps_order]
+    if moving and isinstance(moving[-1].node, Resequence) and _passed(plan, channel, moving[-1]):
+        return  # the order of its numbers, key by key
+    for stage in moving:
+        yield f"step {stage.node.name!r} of route {stage.route!r} does not keep the order"
     for entry in entries:
         if not entry.source.ordered:
             yield f"route {entry.route!r} reads {entry.source}, which Spark does not read in order"
-    for stage in stages:
-        if not stage.node.keeps_order:
-            yield f"step {stage.node.name!r} of route {stage.route!r} does not keep the order"
+
+
+def _passed(plan: Plan, channel: str, stage: Stage) -> bool:
+    """Whether everything in the channel has come through the step."""
+    for route in plan.routes:
+        for number, sending in enumerate(route.stages):
+            if channel not in sending.node.sends_to() or stage in route.stages[:number]:
+                continue
+            if not route.inflows or not all(_passed(plan, inflow.channel, stage) for inflow in route.inflows):
+                return False
+    return True
 
 
 def _dead(plan: Plan) -> str:

@@ -15,18 +15,19 @@ from penstock.expr.nodes import Expr
 from penstock.expr.variant import bind
 from penstock.formats import Csv
 from penstock.patterns.node import NOTHING, WHOLE, Node, Paths, read_paths, top_level
-from penstock.plan.plan import Inflow, Outlet, Plan, Scope
-from penstock.schema import Struct, project
+from penstock.plan.answers import Question, decodes, part, question, together, worth_answering
+from penstock.plan.plan import Answer, Entry, Inflow, Outlet, Plan, Scope, Stage
+from penstock.schema import Struct
 
 
 def checked(node: Node, scope: Scope) -> Struct:
     """The schema after a step; paths that only a source's decoder can follow need the source's own body."""
     schema = node.output(scope.schema)
     for expression in node.expressions():
-        for part in bind(expression, scope.schema).walk():
-            if isinstance(part, nodes.XPath):
+        for inner in bind(expression, scope.schema).walk():
+            if isinstance(inner, nodes.XPath):
                 _check_path(scope, "XPath", "xml")
-            elif isinstance(part, nodes.JsonPath):
+            elif isinstance(inner, nodes.JsonPath):
                 _check_path(scope, "JSONPath", "json")
     return schema
 
@@ -45,43 +46,67 @@ def _check_path(scope: Scope, language: str, name: str) -> None:
 
 
 def fill(plan: Plan) -> Plan:
-    """The plan with every scope's wanted part."""
+    """The plan with every scope's wanted part, and what the decoders answer."""
     wanted: dict[int, Paths] = defaultdict(lambda: NOTHING)
     paths: dict[int, dict[Expr, None]] = defaultdict(dict)
+    # A message that is tried again comes without its answers: where that may be, the fields go on.
+    asking = [entry for entry in plan.entries if decodes(entry) and not plan.remembers]
+    questions: dict[int, list[Question]] = {entry.scope.number: [] for entry in asking}
     for outlet in plan.outlets:
         for inflow in outlet.inflows:
             if converts(outlet.sink, inflow.scope):
                 wanted[inflow.scope.number] |= WHOLE
     for route in reversed(plan.routes):
         for stage in reversed(route.stages):
-            after = wanted[stage.after.number] if stage.node.rewrites else NOTHING
+            asked = question(stage) if stage.scope.number in questions else None
+            if asked is not None:
+                questions[stage.scope.number].append(asked)
+                continue
             wanted[stage.scope.number] |= (
-                stage.node.requires(after, stage.scope.schema)
+                stage.node.requires(wanted[stage.after.number], stage.scope.schema)
                 if stage.node.rewrites
                 else read_paths(stage.node.expressions())
             )
             for expression in stage.node.expressions():
-                found = (part for part in expression.walk() if isinstance(part, (nodes.XPath, nodes.JsonPath)))
+                found = (path for path in expression.walk() if isinstance(path, (nodes.XPath, nodes.JsonPath)))
                 paths[stage.scope.number].update(dict.fromkeys(found))
         if route.merges:
             for inflow in route.inflows:
                 wanted[inflow.scope.number] |= top_level(wanted[route.scope.number], inflow.scope.schema.names)
+    return _filled(plan, wanted, paths, questions)
+
+
+def _filled(
+    plan: Plan, wanted: dict[int, Paths], paths: dict[int, dict[Expr, None]], questions: dict[int, list[Question]]
+) -> Plan:
+    entries: list[Entry] = []
+    steps = [stage.title for stage in plan.stages()]
+    for entry in plan.entries:
+        number, schema = entry.scope.number, entry.scope.schema
+        asked = questions.get(number, [])
+        answered = worth_answering(asked, wanted[number], schema)
+        wanted[number] |= together(each for each in asked if each not in answered)
+        parsed = part(schema, wanted[number] | together(answered))
+        answers = sorted((steps.index(each.step), each.step, each.expression) for each in answered)
+        entries.append(replace(entry, paths=tuple(paths[number]), parsed=parsed,
+                               answers=tuple(Answer(*answer) for answer in answers)))  # fmt: skip
+    numbers = {answer.step: answer.number for entry in entries for answer in entry.answers}
 
     def done(scope: Scope) -> Scope:
-        needed = wanted[scope.number]
-        return replace(scope, wanted=scope.schema if () in needed else project(scope.schema, needed))
+        return replace(scope, wanted=part(scope.schema, wanted[scope.number]))
+
+    def placed(stage: Stage) -> Stage:
+        return replace(stage, scope=done(stage.scope), after=done(stage.after), answer=numbers.get(stage.title))
 
     return replace(
         plan,
-        entries=tuple(
-            replace(entry, scope=done(entry.scope), paths=tuple(paths[entry.scope.number])) for entry in plan.entries
-        ),
+        entries=tuple(replace(entry, scope=done(entry.scope)) for entry in entries),
         routes=tuple(
             replace(
                 route,
                 scope=done(route.scope),
                 inflows=_done(route.inflows, done),
-                stages=tuple(replace(s, scope=done(s.scope), after=done(s.after)) for s in route.stages),
+                stages=tuple(map(placed, route.stages)),
             )
             for route in plan.routes
         ),

@@ -41,10 +41,18 @@ def _start(route: PlannedRoute, entry: Entry | None) -> str:
 
 
 def _reads(entry: Entry) -> str:
-    """The fields that are decoded; everything else of the body is carried along as it came."""
-    fields = [Struct((field,)).ddl() for field in entry.scope.wanted.fields]
+    """What is decoded and what of it goes on; everything else of the body is carried along as it came."""
     paths = [to_text(path) for path in entry.paths]
-    return f"reads {', '.join([*fields, *paths])}" if fields or paths else "reads nothing of the body"
+    read = [*_fields(entry.parsed), *paths]
+    if not read:
+        return "reads nothing of the body"
+    steps = ", ".join(answer.step for answer in entry.answers)
+    kept = ", ".join([*_fields(entry.scope.wanted), *paths]) or "nothing"
+    return f"reads {', '.join(read)}" + (f"  | answers {steps}, passes on {kept}" if steps else "")
+
+
+def _fields(schema: Struct) -> list[str]:
+    return [Struct((field,)).ddl() for field in schema.fields]
 
 
 def _step(stage: Stage) -> Row:

@@ -49,7 +49,7 @@ def graph(plan: Plan, counts: Mapping[str, Any] | None = None) -> Graph:
 
     `counts` is a run's `Summary.as_dict()`; what it does not count is drawn without a number.
     """
-    boxes = [Box(f"source {entry.route}", SOURCE, str(entry.source), entry.route, entry.scope.wanted.ddl())
+    boxes = [Box(f"source {entry.route}", SOURCE, str(entry.source), entry.route, entry.parsed.ddl())
              for entry in plan.entries]  # fmt: skip
     for stage in plan.stages():
         if not isinstance(stage.node, To):

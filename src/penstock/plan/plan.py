@@ -12,15 +12,15 @@ from penstock.expr.nodes import Expr
 from penstock.formats import Format
 from penstock.patterns.node import Node
 from penstock.patterns.redelivery import Redelivery
-from penstock.schema import Struct
+from penstock.schema import EMPTY, Struct
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """One version of the body on its way. A source makes the first; every rewriting step makes another.
 
-    `wanted` is the part of the schema that somebody reads. `format` is that of the source while the bytes are still
-    its own, and None once the body was rewritten. `joined` bodies come from several scopes.
+    `wanted` is the part of the schema that steps and sinks read. `format` is that of the source while the bytes are
+    still its own, and None once the body was rewritten. `joined` bodies come from several scopes.
     """
 
     number: int
@@ -36,12 +36,13 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step in its place."""
+    """One step in its place. `answer` numbers the decoder's answer to its condition, if the decoder gives one."""
 
     route: str
     node: Node
     scope: Scope
     after: Scope
+    answer: int | None = None
 
     @property
     def title(self) -> str:
@@ -49,14 +50,28 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """What a decoder finds out for a step: whether its condition is true, or the number of the case that applies."""
+
+    number: int
+    step: str
+    expression: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """A source, the scope it fills, and the paths that only its decoder can follow."""
+    """A source, the scope it fills, and the paths that only its decoder can follow.
+
+    `parsed` is the part of the schema that is decoded: what the scope wants and what the answers need.
+    """
 
     route: str
     source: Source
     format: Format
     scope: Scope
-    paths: tuple[Expr, ...]
+    paths: tuple[Expr, ...] = ()
+    parsed: Struct = EMPTY
+    answers: tuple[Answer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,10 +113,10 @@ def _written_route(route: Route) -> dict[str, object]:
         except PenstockError as error:
             raise type(error)(error.what, error.origin or step.origin, error.fix) from None
     written: dict[str, object] = {"route": route.name, "from": _written_from(route)}
-    if route.redelivery is not None:
-        written["on_error"] = _flow(write_redelivery(route.redelivery))
     if route.delivery:
         written["delivery"] = route.delivery
+    if route.redelivery is not None:
+        written["on_error"] = _flow(write_redelivery(route.redelivery))
     return {**written, "steps": steps} if steps else written
 
 

@@ -12,15 +12,17 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from penstock.expr import nodes
 from penstock.expr.evaluate import expression_key
+from penstock.expr.vectorized import evaluate_batch
 from penstock.formats import Format, Malformed
-from penstock.plan.plan import Entry
-from penstock.schema import STRING, VARIANT, Array, Map, Struct, Type
-from penstock.spark.frame import BAD_ERROR, BAD_REASON, field_column
+from penstock.formats.arrow import arrow_type
+from penstock.plan.plan import Answer, Entry
+from penstock.schema import BOOLEAN, INTEGER, STRING, VARIANT, Array, Map, Struct, Type
+from penstock.spark.frame import BAD_ERROR, BAD_REASON, answer_column, field_column
 from penstock.spark.types import has_variant, spark_type
 
 
 def decoded_type(entry: Entry) -> Struct:
-    """The fields that the entry's decoder fills; a VARIANT travels as JSON text."""
+    """The fields that go on from the entry's decoder; a VARIANT travels as JSON text."""
     fields = [(name, as_text(kind)) for name, kind in entry.scope.wanted.fields]
     paths = [(expression_key(path), path.kind) for path in entry.paths if isinstance(path, nodes.XPath)]
     return Struct((*fields, *paths))
@@ -38,21 +40,23 @@ def as_text(kind: Type) -> Type:
 
 
 def reads_nothing(entry: Entry) -> bool:
-    return not decoded_type(entry).fields
+    return not decoded_type(entry).fields and not entry.answers
 
 
 def decoded_columns(entry: Entry) -> spark.StructType:
-    """What decoding adds to a row: one column per field, and what is wrong with the body, if anything is.
+    """What decoding adds to a row: a column per field and per answer, and what is wrong with the body, if anything is.
 
     They are columns, not one struct: Spark reads a column of an Arrow batch faster than the field of a struct in it.
     """
-    fields = [
-        spark.StructField(field_column(index), spark_type(kind))
-        for index, (_, kind) in enumerate(decoded_type(entry).fields)
-    ]
-    return spark.StructType(
-        [*fields, *(spark.StructField(name, spark.StringType()) for name in (BAD_ERROR, BAD_REASON))]
-    )
+    kinds = enumerate(kind for _, kind in decoded_type(entry).fields)
+    fields = [(field_column(index), spark_type(kind)) for index, kind in kinds]
+    answers = [(answer_column(answer.number), spark_type(_answer_type(answer))) for answer in entry.answers]
+    bad = [(BAD_ERROR, spark.StringType()), (BAD_REASON, spark.StringType())]
+    return spark.StructType([spark.StructField(name, kind) for name, kind in (*fields, *answers, *bad)])
+
+
+def _answer_type(answer: Answer) -> Type:
+    return INTEGER if isinstance(answer.expression, nodes.Case) else BOOLEAN
 
 
 class Decoder:
@@ -60,14 +64,34 @@ class Decoder:
 
     def __init__(self, entry: Entry) -> None:
         self.format: Format = entry.format
+        self.parsed: Struct = entry.parsed
         self.wanted: Struct = entry.scope.wanted
         self.xpaths = tuple((path.path, path.kind) for path in entry.paths if isinstance(path, nodes.XPath))
+        self.questions = tuple(answer.expression for answer in entry.answers)
         self.names: list[str] = decoded_columns(entry).names
 
     def __call__(self, bodies: pa.Array) -> list[pa.Array]:
-        """The columns of `decoded_columns`: the fields are null where the body is bad."""
-        columns, failures = self.format.decode_batch(bodies, self.wanted, xpaths=self.xpaths)
-        return [*columns.flatten(), *_bad(failures, len(bodies))]
+        """The columns of `decoded_columns`. Of a bad body no field is there, and no condition is true."""
+        decoded, failures = self.format.decode_batch(bodies, self.parsed, xpaths=self.xpaths)
+        columns = decoded.flatten()
+        fields = narrowed(columns, self.parsed, self.wanted)
+        paths = columns[len(self.parsed.fields) :]
+        answers = [evaluate_batch(question, decoded) for question in self.questions]
+        return [*fields, *paths, *answers, *_bad(failures, len(bodies))]
+
+
+def narrowed(columns: list[pa.Array], parsed: Struct, wanted: Struct) -> list[pa.Array]:
+    """Of the columns that were parsed, those that are wanted, at every level."""
+    chosen: list[pa.Array] = []
+    for (name, kind), column in zip(parsed.fields, columns, strict=False):
+        inner = wanted.get(name)
+        if isinstance(kind, Struct) and isinstance(inner, Struct) and inner != kind:
+            fields = [pa.field(below, arrow_type(as_text(below_kind))) for below, below_kind in inner.fields]
+            below_columns = narrowed(column.flatten(), kind, inner)
+            chosen.append(pa.StructArray.from_arrays(below_columns, fields=fields, mask=column.is_null()))
+        elif inner is not None:
+            chosen.append(column)
+    return chosen
 
 
 def _bad(failures: list[tuple[int, Malformed]], length: int) -> list[pa.Array]:

@@ -63,13 +63,11 @@ def execute(
 ) -> Executed:
     """Compute the lowered messages, write down what will be published (`record`), and publish it.
 
-    Without a sink that promises exactly once, and without state, there is nothing to write down: a crash repeats the
-    batch.
+    Without a sink that promises exactly once there is nothing to write down: a crash repeats the batch.
     """
     intent, query = compute(data, plan, targets, staging, released, timed=record is not None)
-    recorded = record is not None and (
-        plan.remembers or any(includes(target.delivery, EXACTLY_ONCE) for target in targets.values())
-    )
+    once = plan.remembers or any(includes(target.delivery, EXACTLY_ONCE) for target in targets.values())
+    recorded = record is not None and once
     if record is not None and recorded:
         lasting = {target.name for target in targets.values() if target.lasts}
         sealed = msgspec.structs.replace(intent, files=tuple(file for file in intent.files if file.channel in lasting))

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from penstock.patterns.idempotent import Idempotent
+from penstock.plan.failing import may_fail_after
 from penstock.plan.plan import Plan, Scope, Stage
 
 ID, HEADERS, BODY, ATTACHMENTS = "id", "headers", "body", "attachments"
@@ -38,8 +40,8 @@ IN, COPIED, BACK = "in", "copied", "back"
 class Places:
     """A number for every route, every sink, every step that may filter, and every step where messages may go on.
 
-    Negative means: not going on. `marks` are the bits that say where a row has been: at a step, made by a step as a
-    copy, or sent back to the start of a route.
+    Negative means: not going on. At `undecided` steps a message may have to wait for the fate of another. `marks` are
+    the bits that say where a row has been: at a step, made by a step as a copy, or sent back to the start of a route.
     """
 
     routes: Mapping[str, int]
@@ -47,6 +49,7 @@ class Places:
     readers: Mapping[str, str]
     filters: Mapping[str, int]
     resumes: Mapping[str, int]
+    undecided: frozenset[str]
     marks: Mapping[tuple[str, str], int]
 
     @classmethod
@@ -56,11 +59,12 @@ class Places:
         titles = [stage.title for stage in plan.stages()]
         filters = {title: _FIRST_FILTER - number for number, title in enumerate(titles)}
         resumes = {title: len(routes) + len(sinks) + number for number, title in enumerate(titles)}
+        undecided = frozenset(stage.title for stage in plan.stages() if _decides_later(plan, stage))
         kinds = [(IN, title) for title in titles]
         kinds += [(COPIED, stage.title) for stage in plan.stages() if stage.node.messages in ("1:2", "1:n")]
         kinds += [(BACK, route.name) for route in plan.routes if route.redelivery and route.redelivery.restarts]
         marks = {kind: number for number, kind in enumerate(kinds)}
-        return cls(routes, sinks, plan.readers, filters, resumes, marks)
+        return cls(routes, sinks, plan.readers, filters, resumes, undecided, marks)
 
     @property
     def visited(self) -> tuple[str, ...]:
@@ -80,6 +84,11 @@ class Places:
         return self.resumes[stage.title]
 
 
+def _decides_later(plan: Plan, stage: Stage) -> bool:
+    """A receiver that forgets the key of a message that fails, where one may fail."""
+    return isinstance(stage.node, Idempotent) and not stage.node.remember_failed and may_fail_after(plan, stage)
+
+
 def scope_column(scope: Scope) -> str:
     return f"s{scope.number}"
 
@@ -87,6 +96,11 @@ def scope_column(scope: Scope) -> str:
 def field_column(index: int) -> str:
     """A decoded field on its way from the source to its scope."""
     return f"field_{index}"
+
+
+def answer_column(number: int) -> str:
+    """What a decoder found out for a step; it stays with the message and its copies."""
+    return f"answer_{number}"
 
 
 def here(stage: Stage, places: Places) -> Column:

@@ -30,7 +30,7 @@ from penstock.patterns.translate import Translate
 from penstock.plan.plan import Entry, Plan, PlannedRoute, Scope, Stage
 from penstock.reference.run import DECODE
 from penstock.spark import content, copying, routing, script
-from penstock.spark.decode import body_fields, decoded_columns
+from penstock.spark.decode import body_fields, decoded_type
 from penstock.spark.frame import (
     AT,
     BAD_ERROR,
@@ -45,6 +45,7 @@ from penstock.spark.frame import (
     TOPIC,
     Places,
     change,
+    field_column,
     here,
     scope_column,
 )
@@ -53,7 +54,7 @@ from penstock.spark.state.aggregate import aggregate
 from penstock.spark.state.receive import receive, with_forgotten
 from penstock.spark.state.resequence import resequence
 from penstock.spark.state.table import Snapshot
-from penstock.spark.state.waiting import arrived, parked, resumed, scopes, undecided, waits, with_room
+from penstock.spark.state.waiting import arrived, parked, resumed, scopes, waits, with_room
 from penstock.spark.tally import came_to, nowhere
 from penstock.spark.types import spark_type
 
@@ -102,7 +103,7 @@ def lower(plan: Plan, data: DataFrame, snapshot: Snapshot | None = None) -> Data
     for route_number, route in enumerate(plan.routes):
         data = _merge(data, route, places)
         data = arrived(data, route, places)
-        resumes = waiting and (route.redelivery is not None or any(map(undecided, route.stages)))
+        resumes = route.redelivery is not None or any(stage.title in places.undecided for stage in route.stages)
         for number, stage in enumerate(route.stages):
             if resumes:
                 data = resumed(data, stage, places)
@@ -171,8 +172,8 @@ def enter(data: DataFrame, entry: Entry, places: Places) -> DataFrame:
         }
     else:
         columns |= {AT: start, ERROR: no_error}
-    decoded = (name for name in decoded_columns(entry).names if name in data.columns)
-    return data.withColumns({**columns, **nowhere(places)}).drop(*decoded)
+    fields = (field_column(index) for index in range(len(decoded_type(entry).fields)))
+    return data.withColumns({**columns, **nowhere(places)}).drop(*fields, BAD_ERROR, BAD_REASON)
 
 
 def _step(data: DataFrame, stage: Stage, places: Places) -> DataFrame:

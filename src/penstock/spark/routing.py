@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from penstock.expr.nodes import Expr
 from penstock.patterns.balance import RANDOM, STICKY, Balance
 from penstock.patterns.choice import Choice
 from penstock.patterns.filter import Filter
@@ -14,14 +15,14 @@ from penstock.plan.plan import Stage
 from penstock.reference.steps import MISSING_FIELD, missing_reason
 from penstock.spark.context import context_of
 from penstock.spark.expressions import lower, lower_predicate
-from penstock.spark.frame import AT, DEAD, ERROR, ID, INDEX, OFFSET, Places, change, error, here
+from penstock.spark.frame import AT, DEAD, ERROR, ID, INDEX, OFFSET, Places, answer_column, change, error, here
 
 
 def filter_messages(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     node = stage.node
     assert isinstance(node, Filter)
     strict = node.missing == DEAD_POLICY
-    test = lower_predicate(node.predicate, context_of(stage, strict))
+    (test,) = _tests(stage, (node.predicate,), strict)
     out = places.channel(node.discard) if node.discard else places.filtered(stage)
     if not strict:
         return data.withColumn(AT, F.when(here(stage, places) & ~test, F.lit(out)).otherwise(F.col(AT)))
@@ -33,11 +34,10 @@ def choose(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     node = stage.node
     assert isinstance(node, Choice)
     strict = node.missing == DEAD_POLICY
-    context = context_of(stage, strict)
+    tests = _tests(stage, node.expressions(), strict)
     place: Column | None = None
     reason: Column | None = None
-    for channel, condition in node.cases:
-        test = lower_predicate(condition, context)
+    for (channel, condition), test in zip(node.cases, tests, strict=True):
         if strict:
             place = _when(place, test.isNull(), DEAD)
             said = F.lit(missing_reason(condition))
@@ -48,6 +48,17 @@ def choose(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     if reason is not None:
         return _moved(data, stage, places, place, MISSING_FIELD, reason)
     return change(data, here(stage, places), {AT: place})
+
+
+def _tests(stage: Stage, conditions: tuple[Expr, ...], strict: bool) -> list[Column]:
+    """A column for each condition. A decoder that answered says if it is true, or which one of a choice applies."""
+    if stage.answer is None:
+        context = context_of(stage, strict)
+        return [lower_predicate(condition, context) for condition in conditions]
+    answer = F.col(answer_column(stage.answer))
+    if isinstance(stage.node, Choice):
+        return [answer == F.lit(number) for number in range(len(conditions))]
+    return [answer]
 
 
 def _when(place: Column | None, test: Column, number: int) -> Column:

@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from penstock.plan.failing import may_fail
 from penstock.plan.plan import Plan, PlannedRoute, Stage
 from penstock.reference.run import DECODE
 from penstock.spark.frame import AT, BACK, BITS, COPIED, DEAD, ERROR, IN, RESUME, VISITED, WAITING, Places, change, here
@@ -107,7 +108,7 @@ def steps(
                 arrived + back,
                 _bit(marked, places, COPIED, title) - merged[title],
                 observed.get(f"filtered {title}") or 0,
-                observed[f"dead {title}"] or 0,
+                observed.get(f"dead {title}") or 0,
                 held[title] + (observed.get(f"waiting {title}") or 0) - released.get(title, 0),
             )
     return result
@@ -127,7 +128,8 @@ def _may_filter(stage: Stage) -> bool:
 
 
 def _deaths(plan: Plan) -> dict[str, int]:
-    titles = [*(f"{entry.route}.{DECODE}" for entry in plan.entries), *(stage.title for stage in plan.stages())]
+    titles = [f"{entry.route}.{DECODE}" for entry in plan.entries]
+    titles += [stage.title for stage in plan.stages() if stage.node.stateful or may_fail(stage.node)]
     return {title: _DEAD - number for number, title in enumerate(titles)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -70,4 +71,4 @@ def test_there_are_few_runs_and_their_sizes_grow(tmp_path: Path) -> None:
         bucket = Bucket(bucket.add(batch, str(tmp_path), everything), PAYLOAD)
     sizes = [run.rows for run in bucket.runs]
     assert len(sizes) <= 8
-    assert all(older > 2 * younger for older, younger in zip(sizes, sizes[1:], strict=False))
+    assert all(older > 2 * younger for older, younger in pairwise(sizes))

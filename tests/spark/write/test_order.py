@@ -91,6 +91,26 @@ def test_a_stream_of_files_keeps_the_order(spark: SparkSession, postgres: Databa
     assert found["lines"] == found["raw"] == sorted(found["raw"])
 
 
+def test_behind_a_resequencer_the_order_is_that_of_its_numbers(
+    spark: SparkSession, postgres: Database, tmp_path: Path
+) -> None:
+    numbers = [number ^ 5 for number in range(400)]
+    given = [{"car": f"c{number % 7}", "step": number // 7, "value": number} for number in numbers]
+    route = Route("r", Memory(given, Json("car STRING, step BIGINT, value BIGINT"), partitions=2), delivery=IN_ORDER)
+    app = App(
+        "sequenced",
+        route.resequence(body.step, by=body.car, window=50, first=0, timeout="1 hour").multicast("lines", "rows"),
+        sinks={"lines": Files(tmp_path / "lines"), "rows": Postgres(postgres.url, "orders")},
+        dead_letters=Files(tmp_path / "dead"),
+    )
+    run_stream(app, str(tmp_path / "checkpoint"), once=True, spark=spark, rows_per_batch=150)
+    for found in (records(tmp_path / "lines"), postgres.rows("orders", "car, value")):
+        assert sorted(record["value"] for record in found) == list(range(400))
+        for car in range(7):
+            mine = [record["value"] for record in found if record["car"] == f"c{car}"]
+            assert mine == sorted(mine)
+
+
 def test_a_table_without_a_position_cannot_keep_the_order(postgres: Database, tmp_path: Path) -> None:
     postgres.run("CREATE TABLE orders (value bigint, last bigint, name text)")
     with pytest.raises(PenstockError) as caught:

@@ -17,7 +17,7 @@ from penstock.spark.state.receiving import Receiving
 from penstock.spark.state.remember import key_text, remembered, with_key
 from penstock.spark.state.rows import KEY
 from penstock.spark.state.table import Snapshot
-from penstock.spark.state.waiting import ADMITTED, DUE, undecided
+from penstock.spark.state.waiting import ADMITTED, DUE
 from penstock.spark.tally import nowhere
 
 _ASKED, _IS_NOTE = "_asked", "_is_note"
@@ -31,7 +31,7 @@ def receive(data: DataFrame, stage: Stage, places: Places, snapshot: Snapshot, s
     duplicates = places.channel(node.duplicates) if node.duplicates else places.filtered(stage)
     keep = None if node.keep is None else round(node.keep * SECOND)
     oldest = snapshot.oldest(stage.title, node.keep_last)
-    if not undecided(stage):
+    if stage.title not in places.undecided:
         algorithm = Receiving(keep, oldest, duplicates, duplicates)
         return remembered(keyed, stage, places, snapshot, algorithm, scopes)
     number = list(places.filters).index(stage.title)
@@ -56,7 +56,7 @@ def receive(data: DataFrame, stage: Stage, places: Places, snapshot: Snapshot, s
 
 def with_forgotten(data: DataFrame, plan: Plan, snapshot: Snapshot) -> DataFrame:
     """Beside each message that failed, a note of the keys that let it through in this batch: they are forgotten."""
-    if not any(map(undecided, plan.stages())):
+    if not Places.of(plan).undecided:
         return data
     titles = F.array(*(F.lit(stage.title) for stage in plan.stages()))
     mine = F.filter(F.col(ADMITTED), lambda one: one.getField("batch") == snapshot.moment.batch)

@@ -13,10 +13,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
 from penstock.delivery import EXACTLY_ONCE
+from penstock.expr import nodes
+from penstock.expr.evaluate import expression_key
 from penstock.formats import Json
-from penstock.patterns.idempotent import Idempotent
 from penstock.patterns.redelivery import ERRORS, ORIGINAL, REDELIVERED, Redelivery
 from penstock.plan.plan import Plan, PlannedRoute, Scope, Stage
+from penstock.schema import Struct
 from penstock.spark import frame
 from penstock.spark.frame import AT, DEAD, ERROR, HEADERS, ID, RESUME, SCOPE, WAITING, Places, change, scope_column
 from penstock.spark.state.table import Snapshot
@@ -45,11 +47,7 @@ _KEPT = {
 
 def waits(plan: Plan) -> bool:
     """Whether messages of this plan may wait for a later batch."""
-    return any(route.redelivery is not None for route in plan.routes) or any(map(undecided, plan.stages()))
-
-
-def undecided(stage: Stage) -> bool:
-    return isinstance(stage.node, Idempotent) and not stage.node.remember_failed
+    return any(route.redelivery is not None for route in plan.routes) or bool(Places.of(plan).undecided)
 
 
 def with_room(rows: DataFrame) -> DataFrame:
@@ -136,7 +134,7 @@ def released(spark_session: SparkSession, plan: Plan, snapshot: Snapshot) -> Dat
     if not snapshot.waiting:
         return None
     fields = [spark.StructField(name, spark.DataType.fromDDL(kind)) for name, kind in _KEPT.items()]
-    fields += [spark.StructField(scope_column(scope), spark_type(scope.wanted)) for scope in scopes(plan)]
+    fields += [spark.StructField(scope_column(scope), spark_type(_with_paths(scope, plan))) for scope in scopes(plan)]
     text = spark_session.read.text(list(snapshot.waiting))
     rows = text.select(F.from_json("value", spark.StructType(fields)).alias("row")).select("row.*")
     due = rows.filter((F.col(DUE) > snapshot.since) & (F.col(DUE) <= snapshot.moment.now))
@@ -150,6 +148,13 @@ def released(spark_session: SparkSession, plan: Plan, snapshot: Snapshot) -> Dat
     return due.withColumns(again).withColumns(nothing)
 
 
+def _with_paths(scope: Scope, plan: Plan) -> Struct:
+    """The fields of a body, and the values of paths that a decoder followed."""
+    paths = [path for entry in plan.entries if entry.scope.number == scope.number for path in entry.paths]
+    found = [(expression_key(path), path.kind) for path in paths if isinstance(path, nodes.XPath)]
+    return Struct((*scope.wanted.fields, *found))
+
+
 def scopes(plan: Plan) -> list[Scope]:
     """Every body that a waiting message may have."""
     found = [scope for stage in plan.stages() for scope in (stage.scope, stage.after)]
@@ -159,5 +164,4 @@ def scopes(plan: Plan) -> list[Scope]:
 
 def room(directory: str) -> Target:
     """The waiting room as a sink: written and published like any other, where only we look."""
-    place = os.path.join(directory, "waiting")
-    return Target(WAITING, CHANNEL, LINES, place, Json("id STRING"), delivery=EXACTLY_ONCE)
+    return Target(WAITING, CHANNEL, LINES, os.path.join(directory, "waiting"), Json("id STRING"), delivery=EXACTLY_ONCE)
