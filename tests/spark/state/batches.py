@@ -56,7 +56,7 @@ class Bench:
             self.out += table.to_pylist()
         note = visit.note()
         self.held += visit.held
-        self.copies += visit.copies
+        self.copies -= visit.merged
         if note.num_rows:
             self.runs = visit.bucket.runs if not visit.deltas else self._published(note)
         self.number += 1

@@ -135,7 +135,7 @@ class _Visit:
         delta = pa.concat_tables(self.deltas) if self.deltas else self.bucket.schema.empty_table()
         now = self.task.moment.now
         stale = [run for run in self.bucket.runs if run.earliest <= now]
-        if not len(delta) and not self.visited and not stale:
+        if not len(delta) and not self.merged and not self.visited and not stale:
             return pa.table({})
         runs = self.bucket.add(delta, self.task.directory, lambda held: self.task.algorithm.alive(held, now))
         text = {
