@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from penstock.summary import Summary, equation, text
+from penstock.summary import Latency, Step, Summary, equation, steps_text, text
 
 RUN = Summary("orders", 1, 1000, 20, {"cheap": 600, "rest": 300}, {"intake.filter": 100}, 20, 0, 2.5)
 
@@ -68,3 +68,33 @@ def test_numbers_can_be_written_as_json() -> None:
     assert read["delivered"] == {"cheap": 600, "rest": 300}
     assert read["conserved"] is True
     assert read["rate"] == 400
+
+
+def test_steps_add_up_and_are_conserved() -> None:
+    first, second = Step(10, 6, 1, 1, 2), Step(0, 1, 0, 0, -2, -1)
+    assert first.conserved
+    assert second.conserved
+    assert first + second == Step(10, 7, 1, 1, 0, -1)
+    assert not Step(1).conserved
+    total = Summary("a", 1, steps={"r.x": first}, waiting={"r.x": 2}) + Summary("a", 1, steps={"r.x": second})
+    assert (total.steps, total.waiting) == ({"r.x": first + second}, {})
+    assert (total + Summary("a")).steps == total.steps
+
+
+def test_latency_knows_its_longest_and_the_last_batch() -> None:
+    total = Latency(2, 3.0, 2.0, 2.0) + Latency(1, 0.5, 0.5, 0.5)
+    assert total == Latency(3, 3.5, 2.0, 0.5)
+    assert total + Latency() == total
+    assert total.as_dict() == {"messages": 3, "mean": 1.167, "longest": 2.0}
+
+
+def test_the_table_of_steps() -> None:
+    steps = {"intake.decode": Step(1000, 990, 0, 10), "intake.split": Step(990, 1980, 90, 0, 0, 1080)}
+    assert steps_text(Summary("a", steps=steps)) == (
+        "  step              in    out  filtered  dead  held  copied\n"
+        "  intake.decode  1,000    990         0    10     0       0\n"
+        "  intake.split     990  1,980        90     0     0   1,080"
+    )
+    assert steps_text(Summary("a", steps={"r.to": Step(1, 1)})) == (
+        "  step  in  out  filtered  dead  held\n  r.to   1    1         0     0     0"
+    )

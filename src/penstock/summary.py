@@ -4,8 +4,61 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import astuple, dataclass, field
+from typing import Any, TypeVar
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a step did: received + copied = sent + filtered + dead + held.
+
+    `copied` is what it made beside what came in, less than zero where it merges. `held` is how many more wait here
+    than before, for other messages, for a time or for another try.
+    """
+
+    received: int = 0
+    sent: int = 0
+    filtered: int = 0
+    dead: int = 0
+    held: int = 0
+    copied: int = 0
+
+    @property
+    def conserved(self) -> bool:
+        return self.received + self.copied == self.sent + self.filtered + self.dead + self.held
+
+    def as_dict(self) -> dict[str, int]:
+        return {"in": self.received, "out": self.sent, "filtered": self.filtered, "dead": self.dead, "held": self.held,
+                "copied": self.copied}  # fmt: skip
+
+    def __add__(self, other: Step) -> Step:
+        return Step(*(left + right for left, right in zip(astuple(self), astuple(other), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """From the time of a message to the time it was published, in seconds.
+
+    Of how many messages, their sum, the longest, and the longest of the last batch.
+    """
+
+    messages: int = 0
+    seconds: float = 0.0
+    longest: float = 0.0
+    last: float = 0.0
+
+    def as_dict(self) -> dict[str, float]:
+        mean = self.seconds / self.messages if self.messages else 0.0
+        return {"messages": self.messages, "mean": round(mean, 3), "longest": round(self.longest, 3)}
+
+    def __add__(self, other: Latency) -> Latency:
+        return Latency(
+            self.messages + other.messages, self.seconds + other.seconds, max(self.longest, other.longest),
+            other.last if other.messages else self.last,
+        )  # fmt: skip
+
+
+_Sum = TypeVar("_Sum", Step, Latency)
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +67,8 @@ class Summary:
 
     `copied` is what patterns made beside what came in; an aggregator, which makes one of many, makes it less.
     `filtered` is counted by "route.step". `held` is how many more messages wait in state than before, so that
-    batches add up.
+    batches add up. `steps` has the numbers of every "route.step", `waiting` how many messages wait at each at the
+    end; `latency` is known of streams, by channel.
     """
 
     app: str
@@ -26,6 +80,9 @@ class Summary:
     dead: int = 0
     held: int = 0
     seconds: float = 0.0
+    steps: Mapping[str, Step] = field(default_factory=dict)
+    latency: Mapping[str, Latency] = field(default_factory=dict)
+    waiting: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def missing(self) -> int:
@@ -43,7 +100,22 @@ class Summary:
         return self.received / self.seconds if self.seconds > 0 else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "conserved": self.conserved, "rate": round(self.rate, 1)}
+        return {
+            "app": self.app,
+            "batches": self.batches,
+            "received": self.received,
+            "copied": self.copied,
+            "delivered": dict(self.delivered),
+            "filtered": dict(self.filtered),
+            "dead": self.dead,
+            "held": self.held,
+            "seconds": self.seconds,
+            "steps": {name: step.as_dict() for name, step in self.steps.items()},
+            "latency": {channel: latency.as_dict() for channel, latency in self.latency.items()},
+            "waiting": dict(self.waiting),
+            "conserved": self.conserved,
+            "rate": round(self.rate, 1),
+        }
 
     def __add__(self, other: Summary) -> Summary:
         return Summary(
@@ -56,10 +128,17 @@ class Summary:
             self.dead + other.dead,
             self.held + other.held,
             self.seconds + other.seconds,
+            _merged(self.steps, other.steps, Step()),
+            _merged(self.latency, other.latency, Latency()),
+            other.waiting if other.batches else self.waiting,
         )
 
     def __str__(self) -> str:
         return text(self)
+
+
+def _merged(left: Mapping[str, _Sum], right: Mapping[str, _Sum], nothing: _Sum) -> dict[str, _Sum]:
+    return {name: left.get(name, nothing) + right.get(name, nothing) for name in {**left, **right}}
 
 
 def _added(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
@@ -91,6 +170,18 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str, int]]:
     yield "dead", "", summary.dead
     if summary.held:
         yield "held", "", summary.held
+
+
+def steps_text(summary: Summary) -> str:
+    """What every step did, as a table; copies only where there are any."""
+    shown = [name for name in Step().as_dict() if name != "copied" or any(s.copied for s in summary.steps.values())]
+    rows = [("step", *shown)]
+    for title, step in summary.steps.items():
+        counts = step.as_dict()
+        rows.append((title, *(f"{counts[name]:,}" for name in shown)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(f"  {row[0]:<{widths[0]}}" + "".join(
+        f"  {cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)) for row in rows)  # fmt: skip
 
 
 def equation(summary: Summary) -> str:

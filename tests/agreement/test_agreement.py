@@ -65,6 +65,7 @@ def assert_same(expected: Result, found: Result) -> None:
     assert sorted(map(buried, expected.dead)) == sorted(map(buried, found.dead))
     assert dict(expected.filtered) == dict(found.filtered)
     assert expected.summary.copied == found.summary.copied
+    assert expected.summary.steps == found.summary.steps
 
 
 def describe(app: App, messages: list[bytes]) -> None:
@@ -96,4 +97,6 @@ def test_a_stream_does_what_the_reference_does(spark: SparkSession, app: App, me
 @settings(SLOW, max_examples=100)
 @given(apps(), MESSAGES)
 def test_the_reference_conserves_messages(app: App, messages: list[bytes]) -> None:
-    assert run(app, messages, REFERENCE).summary.conserved
+    summary = run(app, messages, REFERENCE).summary
+    assert summary.conserved
+    assert all(step.conserved for step in summary.steps.values())

@@ -13,13 +13,14 @@ import typer
 
 from penstock.cli.output import complain, say, write
 from penstock.cli.progress import Progress
+from penstock.metrics import Export
+from penstock.summary import Summary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.plan.plan import Plan
     from penstock.route.app import App
-    from penstock.summary import Summary
 
 
 def run(
@@ -31,6 +32,13 @@ def run(
     once: Annotated[bool, typer.Option("--once", help="Stream: end when what is there now is done.")] = False,
     trigger: Annotated[str | None, typer.Option(help='Stream: how often, like "1 second".')] = None,
     summary: Annotated[str | None, typer.Option(help="Write the numbers to this JSON file.")] = None,
+    steps: Annotated[bool, typer.Option("--steps", help="Also print the numbers of every step.")] = False,
+    metrics: Annotated[
+        list[str] | None, typer.Option(help="Write the numbers to this .json or .prom file after every batch.")
+    ] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Stream: show them to Prometheus at this port of this machine.", min=0, max=65535)
+    ] = None,
     diagram: Annotated[str | None, typer.Option(help="Draw the app with the numbers to this SVG file.")] = None,
     master: Annotated[str | None, typer.Option(help="The Spark master, like spark://host:7077.")] = None,
     conf: Annotated[list[str] | None, typer.Option(help="A setting of Spark, like spark.cores.max=4.")] = None,
@@ -40,19 +48,35 @@ def run(
 
     loaded = load(app)
     plan = loaded.plan
-    for option, given in (("--checkpoint", checkpoint), ("--once", once), ("--trigger", trigger)):
-        if given and not stream:
+    for option, given in (
+        ("--checkpoint", checkpoint), ("--once", once), ("--trigger", trigger), ("--metrics-port", metrics_port)
+    ):  # fmt: skip
+        if given not in (None, False) and not stream:
             raise typer.BadParameter(f"{option} is for streams: add --stream")
     settings = _settings(conf or [])
-    with Progress("starting Spark") as progress:
+    with Export(metrics or (), metrics_port) as export, Progress("starting Spark") as progress:
         from penstock.spark.session import session
 
+        watch = Watch(loaded.name, progress, export)
         spark = session(loaded.name, master, settings)
         if stream:
-            result = _stream(loaded, spark, checkpoint, once, trigger, progress)
+            result = _stream(loaded, spark, checkpoint, once, trigger, watch)
         else:
-            result = _batch(loaded, spark, progress)
-    _report(plan, result, summary, diagram)
+            result = _batch(loaded, spark, watch)
+        export.update(result)
+    _report(plan, result, summary, diagram, steps)
+
+
+class Watch:
+    """Everyone who wants to know how far a run has come."""
+
+    def __init__(self, app: str, progress: Progress, export: Export) -> None:
+        self.progress, self.export = progress, export
+        export.update(Summary(app))
+
+    def show(self, summary: Summary) -> None:
+        self.progress.show(summary)
+        self.export.update(summary)
 
 
 def _settings(conf: list[str]) -> dict[str, str]:
@@ -62,21 +86,22 @@ def _settings(conf: list[str]) -> dict[str, str]:
     return dict(setting.split("=", 1) for setting in conf)
 
 
-def _batch(app: App, spark: SparkSession, progress: Progress) -> Summary:
+def _batch(app: App, spark: SparkSession, watch: Watch) -> Summary:
     from penstock.spark.run import run_batch
 
-    progress.say("running")
-    return run_batch(app, spark, progress.show).summary
+    watch.progress.say("running")
+    return run_batch(app, spark, watch.show).summary
 
 
 def _stream(
-    app: App, spark: SparkSession, checkpoint: str | None, once: bool, trigger: str | None, progress: Progress
+    app: App, spark: SparkSession, checkpoint: str | None, once: bool, trigger: str | None, watch: Watch
 ) -> Summary:
     from penstock.spark.stream import run_stream
 
-    progress.say("waiting for messages; Ctrl-C stops")
-    with _stop_at_interrupt(progress) as stop:
-        return run_stream(app, checkpoint, once, trigger, spark, progress.show, stop).summary
+    address = f"; numbers at {watch.export.address}" if watch.export.address else ""
+    watch.progress.say(f"waiting for messages{address}; Ctrl-C stops")
+    with _stop_at_interrupt(watch.progress) as stop:
+        return run_stream(app, checkpoint, once, trigger, spark, watch.show, stop).summary
 
 
 @contextmanager
@@ -98,10 +123,12 @@ def _stop_at_interrupt(progress: Progress) -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _report(plan: Plan, result: Summary, summary: str | None, diagram: str | None) -> None:
-    from penstock.summary import text
+def _report(plan: Plan, result: Summary, summary: str | None, diagram: str | None, steps: bool) -> None:
+    from penstock.summary import steps_text, text
 
     say(text(result))
+    if steps:
+        say(steps_text(result))
     if summary:
         write(summary, json.dumps(result.as_dict(), indent=2) + "\n")
     if diagram:

@@ -38,6 +38,10 @@ class Redelivery:
 
     pattern: ClassVar[str] = "redelivery on exception"
 
+    @property
+    def restarts(self) -> bool:
+        return self.message == ORIGINAL
+
     def covers(self, error: str, attempt: int) -> bool:
         """Whether a message that fails with this error, the `attempt`th time, is tried again."""
         return error in (self.errors or ERRORS) and attempt <= self.attempts

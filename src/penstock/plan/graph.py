@@ -92,14 +92,14 @@ def _counted(drawn: Graph, counts: Mapping[str, Any]) -> Graph:
         return drawn
     sources = sum(box.kind == SOURCE for box in drawn.boxes)
     arrows = Counter(edge.end for edge in drawn.edges)
-    delivered, filtered = counts.get("delivered", {}), counts.get("filtered", {})
+    delivered, steps = counts.get("delivered", {}), counts.get("steps", {})
 
     def note(box: Box) -> str:
         match box.kind:
             case "source" if sources == 1 and "received" in counts:
                 return f"{counts['received']:,}"
-            case "step" if box.name in filtered:
-                return f"{filtered[box.name]:,} filtered"
+            case "step":
+                return _step_note(box.name, counts)
             case "sink" if box.name in delivered and arrows[box.key] > 1:
                 return f"{delivered[box.name]:,}"
             case "dead letters" if "dead" in counts:
@@ -107,9 +107,22 @@ def _counted(drawn: Graph, counts: Mapping[str, Any]) -> Graph:
         return ""
 
     def on_arrow(edge: Edge) -> str:
+        if arrows[edge.end] > 1:
+            return ""
+        if edge.end in steps:
+            return f"{steps[edge.end]['in']:,}"
         channel = edge.end.removeprefix("sink ")
-        alone = edge.end.startswith("sink ") and arrows[edge.end] == 1
-        return f"{delivered[channel]:,}" if alone and channel in delivered else ""
+        return f"{delivered[channel]:,}" if edge.end.startswith("sink ") and channel in delivered else ""
 
     boxes = tuple(replace(box, note=note(box)) for box in drawn.boxes)
     return Graph(boxes, tuple(replace(edge, note=on_arrow(edge)) for edge in drawn.edges))
+
+
+def _step_note(title: str, counts: Mapping[str, Any]) -> str:
+    """What did not go on; zero is shown where the step had its chance to filter."""
+    step = counts.get("steps", {}).get(title, {})
+    filtered, waiting = counts.get("filtered", {}), counts.get("waiting", {})
+    marks = [f"{filtered[title]:,} filtered"] if title in filtered else []
+    marks += [f"{step['dead']:,} dead"] if step.get("dead") else []
+    marks += [f"{waiting[title]:,} waiting"] if waiting.get(title) else []
+    return ", ".join(marks)

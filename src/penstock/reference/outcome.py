@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.message import DeadLetter, Message
-from penstock.summary import Summary
+from penstock.summary import Step, Summary
 
 
 @dataclass
@@ -16,6 +16,7 @@ class Outcome:
     """Where every message ended: received + copied = delivered + filtered + dead + held.
 
     `held` is how many more messages wait than before. `batches` has the same numbers for each batch.
+    `steps` has the numbers of `summary.Step` for every "route.step".
     """
 
     received: int = 0
@@ -25,13 +26,15 @@ class Outcome:
     dead: list[DeadLetter] = field(default_factory=list)
     held: int = 0
     batches: list[Outcome] = field(default_factory=list)
+    steps: dict[str, Counter[str]] = field(default_factory=dict)
 
     def summary(self, app: str) -> Summary:
         delivered = {channel: len(messages) for channel, messages in self.channels.items()}
         batches = len(self.batches) or 1
+        steps = {title: Step(**numbers) for title, numbers in self.steps.items()}
         return Summary(
-            app, batches, self.received, self.copied, delivered, self.filtered, len(self.dead), self.held
-        )  # fmt: skip
+            app, batches, self.received, self.copied, delivered, self.filtered, len(self.dead), self.held, steps=steps
+        )
 
     def add(self, other: Outcome) -> None:
         self.received += other.received
@@ -41,6 +44,8 @@ class Outcome:
         self.filtered.update(other.filtered)
         self.dead.extend(other.dead)
         self.held += other.held
+        for title, numbers in other.steps.items():
+            self.steps.setdefault(title, Counter()).update(numbers)
 
 
 @dataclass(frozen=True)

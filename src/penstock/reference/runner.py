@@ -7,7 +7,7 @@ it takes them in the order of their source: so the order in which routes are wal
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -97,6 +97,8 @@ class Runner:
 
     def _begin(self) -> int:
         self.outcome = Outcome(channels={outlet.channel: [] for outlet in self.plan.outlets})
+        titles = [f"{entry.route}.{DECODE}" for entry in self.plan.entries]
+        self.outcome.steps = {title: Counter() for title in (*titles, *(one.title for one in self.plan.stages()))}
         return self._held()
 
     def _counted(self, before: int) -> Outcome:
@@ -153,7 +155,8 @@ class Runner:
     ) -> None:
         """The effects of a step with memory. Of what came in and went out, copies are the rest of the sum."""
         gone = [effect for effect in effects if not isinstance(effect, Held)]
-        self.outcome.copied += len(gone) + held - (message is not None)
+        copied = len(gone) + held - (message is not None)
+        self._count(route, index, received=int(message is not None), copied=copied, held=held)
         if effects:
             self._note_effects(route, index, message, effects)
         for effect in gone:
@@ -162,10 +165,13 @@ class Runner:
 
     def _enter(self, entry: Entry, message: Message) -> None:
         self.outcome.received += 1
+        decoding = self.outcome.steps[f"{entry.route}.{DECODE}"]
+        decoding["received"] += 1
         place = message.position
         order = self.plan.entries.index(entry), place.topic, place.partition, place.offset
         message = replace(message, journey=Journey(order))
         fields = decode(entry, message.raw)
+        decoding["dead" if isinstance(fields, Malformed) else "sent"] += 1
         if isinstance(fields, Malformed):
             self.outcome.dead.append(DeadLetter(message, entry.route, DECODE, fields.error, fields.reason))
             self._note(entry.route, DECODE, entry.format.name, (), f"dead letter: {fields.error}: {fields.reason}")
@@ -185,7 +191,7 @@ class Runner:
             self.gathered[stage.title].append(message)
             return
         effects = apply(stage, message)
-        self.outcome.copied += len(effects) - 1
+        self._count(route, index, received=1, copied=len(effects) - 1)
         self._note_effects(route, index, message, effects)
         for number, effect in enumerate(effects):
             self._follow(route, index, message, _numbered(effect, number) if len(effects) > 1 else effect)
@@ -194,10 +200,13 @@ class Runner:
         stage = route.stages[index]
         match effect:
             case Continue(continued):
+                self._count(route, index, sent=1)
                 self._walk(route, index + 1, continued)
             case Send(channel, sent):
+                self._count(route, index, sent=1)
                 self._send(channel, sent, stage.after if stage.node.rewrites else stage.scope)
             case Filtered():
+                self._count(route, index, filtered=1)
                 self.outcome.filtered[stage.title] += 1
             case Dead(_, _, other):
                 died = other or message
@@ -229,6 +238,7 @@ class Runner:
         policy = route.redelivery
         if policy is None or not policy.covers(dead.error, attempt):
             self._forget(message)
+            self._count(route, index, dead=1)
             step = route.stages[index].node.name
             self.outcome.dead.append(DeadLetter(message, route.name, step, dead.error, dead.reason, attempt))
             return
@@ -238,7 +248,12 @@ class Runner:
         self._forget(message, () if due > self.now else again.journey.admitted)
         journey = replace(again.journey, attempt=attempt + 1, original=original)
         tried = replace(again, headers={**again.headers, REDELIVERED: str(attempt)}, journey=journey)
-        self.retries.append(Retry(due, route, index if original is None else 0, tried))
+        if original is not None:
+            self._count(route, index, sent=1)
+            index = 0
+            self._count(route, index, received=1)
+        self._count(route, index, held=1)
+        self.retries.append(Retry(due, route, index, tried))
 
     def _forget(self, message: Message, kept: tuple[tuple[str, Any, int], ...] = ()) -> None:
         """The keys under which a message was let through, except those that a try at once does not meet again."""
@@ -251,7 +266,13 @@ class Runner:
         while ready := [retry for retry in self.retries if retry.due <= self.now]:
             self.retries = [retry for retry in self.retries if retry.due > self.now]
             for retry in ready:
+                self._count(retry.route, retry.index, received=-1, held=-1)
                 self._walk(retry.route, retry.index, retry.message)
+
+    def _count(self, route: PlannedRoute, index: int, copied: int = 0, **numbers: int) -> None:
+        """Add to the numbers of a step. A message that is tried again waits there and has not left it."""
+        self.outcome.copied += copied
+        self.outcome.steps[route.stages[index].title].update(numbers, copied=copied)
 
     def _note_effects(self, route: PlannedRoute, index: int, message: Message | None, effects: list[Effect]) -> None:
         if self.steps is not None:

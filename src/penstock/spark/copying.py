@@ -19,7 +19,6 @@ from penstock.spark.context import context_of
 from penstock.spark.expressions import lower
 from penstock.spark.frame import (
     AT,
-    COPIES,
     COUNT,
     DEAD,
     ERROR,
@@ -33,6 +32,7 @@ from penstock.spark.frame import (
     here,
     scope_column,
 )
+from penstock.spark.tally import made_at
 
 _PARTS, PART, _NUMBER, _TOTAL = "_parts", "_part", "_number", "_total"
 
@@ -138,7 +138,4 @@ def _exploded(data: DataFrame, stage: Stage, places: Places, elements: Column) -
     if ORDER in exploded.columns:
         longer = F.concat(F.col(ORDER).getField("path"), F.array(F.coalesce(F.col(_NUMBER), F.lit(0))))
         exploded = change(exploded, present, {ORDER: F.col(ORDER).withField("path", longer)})
-    more = F.when(present & (F.col(_NUMBER) == 0), F.col(_TOTAL) - 1).otherwise(F.lit(0))
-    return exploded.withColumn(
-        COPIES, F.col(COPIES) * F.when(F.coalesce(F.col(_NUMBER), F.lit(0)) == 0, 1).otherwise(0) + more
-    )
+    return change(exploded, F.coalesce(F.col(_NUMBER), F.lit(0)) > 0, made_at(stage, places))

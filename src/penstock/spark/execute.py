@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -14,8 +14,9 @@ from pyspark.sql import functions as F
 from penstock.delivery import EXACTLY_ONCE, includes
 from penstock.endpoints.simple import Void
 from penstock.plan.plan import Plan
-from penstock.spark.frame import AT, BODY, COPIES, DEAD, NOTE, WAITING, Places
+from penstock.spark.frame import AT, BODY, NOTE, TIME, WAITING, Places
 from penstock.spark.state.waiting import CHANNEL, DUE
+from penstock.spark.tally import PLACE, steps, tally_columns
 from penstock.spark.write.encode import encoded
 from penstock.spark.write.intent import Counts, Intent, StagedFile
 from penstock.spark.write.outlets import Target
@@ -26,22 +27,29 @@ from penstock.spark.write.task import MANIFEST, TaskWriter
 
 @dataclass(frozen=True)
 class Executed:
-    """What a pass will have done, what it left in the driver, and the query that ran."""
+    """What a pass will have done, what it left in the driver, the query that ran, and who waits at each step now."""
 
     intent: Intent
     kept: Kept
     query: DataFrame
+    waiting: Mapping[str, int] = field(default_factory=dict)
 
 
-def count_columns(plan: Plan, places: Places) -> list[Column]:
-    """Counts of every place, and the bytes that go nowhere: what a void sink gets is computed like any other body."""
-    at = F.col(AT)
-    ended = {**{f"sink {name}": number for name, number in places.sinks.items()},
-             **{f"filtered {name}": number for name, number in places.filters.items()}, "dead": DEAD}  # fmt: skip
-    counts = [F.count_if(at == number).alias(name) for name, number in ended.items()]
+def count_columns(plan: Plan, places: Places, waiting: bool = False, timed: bool = False) -> list[Column]:
+    """Counts of places and steps, and the bytes that go nowhere: what a void sink gets is computed like any other body.
+
+    `timed` also asks how old the messages of every sink are.
+    """
     void = [places.sinks[outlet.channel] for outlet in plan.outlets if isinstance(outlet.sink, Void)]
-    size = [F.sum(F.when(at.isin(*void), F.octet_length(BODY))).alias("void bytes")] if void else []
-    return [*counts, F.sum(COPIES).alias("copied"), *size]
+    size = [F.sum(F.when(F.col(AT).isin(*void), F.octet_length(BODY))).alias("void bytes")] if void else []
+    return [*tally_columns(plan, places, waiting), *size, *(_time_columns(places) if timed else ())]
+
+
+def _time_columns(places: Places) -> Iterator[Column]:
+    for name, number in places.sinks.items():
+        time = F.when(F.col(AT) == number, F.col(TIME).cast("double"))
+        yield F.avg(time).alias(f"time {name}")
+        yield F.min(time).alias(f"earliest {name}")
 
 
 def execute(
@@ -57,7 +65,7 @@ def execute(
 
     Without a sink that promises exactly once there is nothing to write down: a crash repeats the batch.
     """
-    intent, query = compute(data, plan, targets, staging, released)
+    intent, query = compute(data, plan, targets, staging, released, timed=record is not None)
     once = plan.remembers or any(includes(target.delivery, EXACTLY_ONCE) for target in targets.values())
     recorded = record is not None and once
     if record is not None and recorded:
@@ -79,16 +87,18 @@ def compute(
     targets: Mapping[int, Target],
     staging: Staging,
     released: Observation | None = None,
+    timed: bool = False,
 ) -> tuple[Intent, DataFrame]:
     """One job: staged files, notes and counts, and the query that ran. No sink changes."""
-    places, observation = Places.of(plan), Observation()
-    rows, columns = encoded(data, plan, targets), count_columns(plan, places)
-    if DUE in rows.columns:
+    places, observation, waiting = Places.of(plan), Observation(), DUE in data.columns
+    rows = encoded(data, plan, targets, timed)
+    columns = count_columns(plan, places, waiting, timed)
+    if waiting:
         columns += _waiting_columns()
     if not targets and not plan.remembers:
         counted = rows.agg(*columns)
-        return Intent(staging.key, _counts(counted.collect()[0].asDict(), places)), counted
-    observed = rows.observe(observation, *columns).drop(COPIES, DUE)
+        return Intent(staging.key, _counts(plan, counted.collect()[0].asDict(), {}, [])), counted
+    observed = rows.observe(observation, *columns).drop(PLACE, TIME, DUE, *places.visited)
     _forget(targets, staging)
     try:
         chosen = observed.filter(F.col(AT).isin(*targets, NOTE))
@@ -106,26 +116,29 @@ def compute(
         if (target := targets.get(row.place)) is not None
     )
     notes = [row.path for row in manifest if row.place == NOTE]
-    if DUE in rows.columns:
-        notes.append(json.dumps(_waiting_note(observation.get, files, released.get["released"] if released else 0)))
-    held = sum(json.loads(note).get("held", 0) for note in notes)
-    return Intent(staging.key, _counts(observation.get, places, held), files, tuple(notes)), written
+    back = released.get if released is not None else {}
+    if waiting:
+        notes.append(json.dumps(_waiting_note(places, observation.get, files, back)))
+    counts = _counts(plan, observation.get, back, [json.loads(note) for note in notes])
+    return Intent(staging.key, counts, files, tuple(notes)), written
 
 
 def _waiting_columns() -> list[Column]:
     waiting = F.col(AT) == WAITING
     return [
-        F.count_if(waiting).alias("waiting"),
         F.min(F.when(waiting, F.col(DUE))).alias("earliest"),
         F.max(F.when(waiting, F.col(DUE))).alias("latest"),
     ]
 
 
-def _waiting_note(observed: Mapping[str, int], files: tuple[StagedFile, ...], released: int) -> dict[str, Any]:
-    """Who began to wait in this batch, where they are, and from when to when they are due."""
+def _waiting_note(
+    places: Places, observed: Mapping[str, int], files: tuple[StagedFile, ...], released: Mapping[str, int]
+) -> dict[str, Any]:
+    """Who began to wait in this batch and who ceased to, by step, where they are, and when they are due."""
     names = [file.final for file in files if file.channel == CHANNEL]
     times = {"earliest": observed["earliest"], "latest": observed["latest"]} if names else {}
-    return {"held": observed["waiting"] - released, "waiting": {"files": names, **times}}
+    more = {title: observed[f"waiting {title}"] - released.get(title, 0) for title in places.resumes}
+    return {"waits": {title: count for title, count in more.items() if count}, "waiting": {"files": names, **times}}
 
 
 def _forget(targets: Mapping[int, Target], staging: Staging) -> None:
@@ -133,11 +146,18 @@ def _forget(targets: Mapping[int, Target], staging: Staging) -> None:
         staging.clear(target)
 
 
-def _counts(observed: Mapping[str, int], places: Places, held: int = 0) -> Counts:
+def _counts(
+    plan: Plan, observed: Mapping[str, Any], released: Mapping[str, int], notes: Sequence[Mapping[str, Any]]
+) -> Counts:
+    counted = steps(plan, observed, released, notes)
+    channels = [outlet.channel for outlet in plan.outlets]
     return Counts(
-        {name: observed[f"sink {name}"] or 0 for name in places.sinks},
-        {name: number for name in places.filters if (number := observed[f"filtered {name}"])},
-        observed["dead"] or 0,
-        observed["copied"] or 0,
-        held,
-    )
+        {name: observed[f"sink {name}"] or 0 for name in channels},
+        {name: step.filtered for name, step in counted.items() if step.filtered},
+        sum(step.dead for step in counted.values()),
+        sum(step.copied for step in counted.values()),
+        sum(step.held for step in counted.values()),
+        counted,
+        {name: (observed[f"time {name}"], observed[f"earliest {name}"])
+         for name in channels if observed.get(f"time {name}") is not None},
+    )  # fmt: skip

@@ -15,7 +15,7 @@ from penstock.plan.plan import Plan, Scope, Stage
 ID, HEADERS, BODY, ATTACHMENTS = "id", "headers", "body", "attachments"
 TOPIC, PARTITION, OFFSET, TIME = "topic", "partition", "offset", "time"
 PARENT, INDEX, COUNT = "parent", "index", "count"
-AT, SCOPE, ERROR, COPIES, ORDER = "at", "scope", "error", "copies", "order"
+AT, SCOPE, ERROR, ORDER = "at", "scope", "error", "order"
 BAD_ERROR, BAD_REASON = "bad_error", "bad_reason"
 
 ERROR_TYPE = "struct<route: string, step: string, error: string, reason: string>"
@@ -27,12 +27,21 @@ NOTE = -1_000_000
 WAITING = -1_000_001
 """The place of messages that are tried again in a later batch."""
 
+RESUME = "resume"
+"""The column that has the step at which a waiting message goes on."""
+
+VISITED = "visited"
+BITS = 62
+"""How many bits of a column with this name say where a row has been."""
+IN, COPIED, BACK = "in", "copied", "back"
+
 
 @dataclass(frozen=True)
 class Places:
     """A number for every route, every sink, every step that may filter, and every step where messages may go on.
 
-    Negative means: not going on. At `undecided` steps a message may have to wait for the fate of another.
+    Negative means: not going on. At `undecided` steps a message may have to wait for the fate of another. `marks` are
+    the bits that say where a row has been: at a step, made by a step as a copy, or sent back to the start of a route.
     """
 
     routes: Mapping[str, int]
@@ -41,6 +50,7 @@ class Places:
     filters: Mapping[str, int]
     resumes: Mapping[str, int]
     undecided: frozenset[str]
+    marks: Mapping[tuple[str, str], int]
 
     @classmethod
     def of(cls, plan: Plan) -> Places:
@@ -50,7 +60,16 @@ class Places:
         filters = {title: _FIRST_FILTER - number for number, title in enumerate(titles)}
         resumes = {title: len(routes) + len(sinks) + number for number, title in enumerate(titles)}
         undecided = frozenset(stage.title for stage in plan.stages() if _decides_later(plan, stage))
-        return cls(routes, sinks, plan.readers, filters, resumes, undecided)
+        kinds = [(IN, title) for title in titles]
+        kinds += [(COPIED, stage.title) for stage in plan.stages() if stage.node.messages in ("1:2", "1:n")]
+        kinds += [(BACK, route.name) for route in plan.routes if route.redelivery and route.redelivery.restarts]
+        marks = {kind: number for number, kind in enumerate(kinds)}
+        return cls(routes, sinks, plan.readers, filters, resumes, undecided, marks)
+
+    @property
+    def visited(self) -> tuple[str, ...]:
+        """The columns that hold the marks."""
+        return tuple(f"{VISITED}_{number}" for number in range(-(-len(self.marks) // BITS)))
 
     def channel(self, name: str) -> int:
         """Where a message in this channel is: at the route that reads it, or at its sink."""

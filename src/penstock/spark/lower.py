@@ -35,7 +35,6 @@ from penstock.spark.frame import (
     AT,
     BAD_ERROR,
     BAD_REASON,
-    COPIES,
     DEAD,
     ERROR,
     ERROR_TYPE,
@@ -56,6 +55,7 @@ from penstock.spark.state.receive import receive, with_forgotten
 from penstock.spark.state.resequence import resequence
 from penstock.spark.state.table import Snapshot
 from penstock.spark.state.waiting import arrived, parked, resumed, scopes, waits, with_room
+from penstock.spark.tally import came_to, nowhere
 from penstock.spark.types import spark_type
 
 Step = Callable[[DataFrame, Stage, Places], DataFrame]
@@ -107,6 +107,7 @@ def lower(plan: Plan, data: DataFrame, snapshot: Snapshot | None = None) -> Data
         for number, stage in enumerate(route.stages):
             if resumes:
                 data = resumed(data, stage, places)
+            data = came_to(data, stage, places)
             if stage.node.stateful:
                 assert snapshot is not None
                 later = scopes(plan) if waiting else _scopes_after(plan, route_number, number)
@@ -157,7 +158,7 @@ def enter(data: DataFrame, entry: Entry, places: Places) -> DataFrame:
     """Messages from a source at the start of their route; those that could not be decoded are dead."""
     start, bad = F.lit(places.routes[entry.route]), F.col(BAD_ERROR)
     no_error = F.lit(None).cast(ERROR_TYPE)
-    columns = {SCOPE: F.lit(entry.scope.number), COPIES: F.lit(0), scope_column(entry.scope): body_fields(entry)}
+    columns = {SCOPE: F.lit(entry.scope.number), scope_column(entry.scope): body_fields(entry)}
     if BAD_ERROR in data.columns:
         failed = F.struct(
             F.lit(entry.route).alias("route"),
@@ -172,7 +173,7 @@ def enter(data: DataFrame, entry: Entry, places: Places) -> DataFrame:
     else:
         columns |= {AT: start, ERROR: no_error}
     fields = (field_column(index) for index in range(len(decoded_type(entry).fields)))
-    return data.withColumns(columns).drop(*fields, BAD_ERROR, BAD_REASON)
+    return data.withColumns({**columns, **nowhere(places)}).drop(*fields, BAD_ERROR, BAD_REASON)
 
 
 def _step(data: DataFrame, stage: Stage, places: Places) -> DataFrame:

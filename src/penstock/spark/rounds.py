@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, Observation
-from pyspark.sql import functions as F
 
 from penstock.plan.plan import Plan
 from penstock.spark.execute import Executed, execute
-from penstock.spark.frame import WAITING
+from penstock.spark.frame import WAITING, Places
 from penstock.spark.lower import lower
 from penstock.spark.state.table import StateTable
 from penstock.spark.state.waiting import released, room, waits
+from penstock.spark.tally import released_columns
 from penstock.spark.write.intent import Intent
 from penstock.spark.write.outlets import Target
 from penstock.spark.write.staging import Staging
@@ -25,6 +26,7 @@ class Rounds:
 
     def __init__(self, plan: Plan, table: StateTable) -> None:
         self.plan, self.table, self.waits = plan, table, waits(plan)
+        self.places = Places.of(plan)
 
     def targets(self, outlets: Mapping[int, Target]) -> dict[int, Target]:
         """The app's sinks, and the room where messages wait for their next try."""
@@ -45,12 +47,16 @@ class Rounds:
         again = released(data.sparkSession, self.plan, snapshot)
         count = Observation() if again is not None else None
         if again is not None and count is not None:
-            counted = again.observe(count, F.count(F.lit(1)).alias("released"))
+            counted = again.observe(count, *released_columns(self.places))
             data = data.unionByName(counted, allowMissingColumns=True)
         rows = lower(self.plan, data, snapshot)
         done = execute(rows, self.plan, self.targets(outlets), staging, first, record, count)
-        self.table.publish(batch, done.intent.notes)
-        return done
+        return replace(done, waiting=self.publish(batch, done.intent))
+
+    def publish(self, batch: int, intent: Intent) -> Mapping[str, int]:
+        """The state after a batch; how many wait at each step now."""
+        self.table.publish(batch, intent.notes)
+        return self.table.held()
 
     def until_quiet(self, data: DataFrame, outlets: Mapping[int, Target], key: str, scratch: str) -> Iterator[Executed]:
         """A batch run: the arrivals, then further rounds until nobody waits for another try, then the stop."""

@@ -34,7 +34,7 @@ from penstock.spark.write.outlets import Target, targets
 from penstock.spark.write.postgres import prepare
 from penstock.spark.write.publish import Kept
 from penstock.spark.write.staging import Staging
-from penstock.summary import Summary
+from penstock.summary import Latency, Summary
 
 
 @dataclass
@@ -72,7 +72,7 @@ def run_batch(
         data = entered(plan, {route: rows for route, (rows, _) in counted.items()})
         for number, done in enumerate(_passes(plan, data, outlets, f"{app.name}-{run}", scratch)):
             total = 0 if number else received((counter for _, counter in counted.values()), done.query)
-            summary = summarized(plan, done.intent.counts, total, time.monotonic() - started)
+            summary = summarized(plan, done.intent.counts, total, time.monotonic() - started, done.waiting)
             started = time.monotonic()
             show(done.kept, outlets)
             result.add(summary, done.kept)
@@ -93,7 +93,17 @@ def _passes(plan: Plan, data: DataFrame, outlets: Mapping[int, Target], key: str
     return iter([execute(lower(plan, data), plan, outlets, Staging(key, scratch, scratch), first=True)])
 
 
-def summarized(plan: Plan, counts: Counts, received: int, seconds: float) -> Summary:
+def summarized(
+    plan: Plan, counts: Counts, received: int, seconds: float, waiting: Mapping[str, int] | None = None
+) -> Summary:
+    """The numbers of a pass that was published just now; `waiting` is who waits at each step after it."""
+    now = time.time()
+    latency = {
+        channel: Latency(count, count * (now - mean), now - earliest, now - earliest)
+        for channel, (mean, earliest) in counts.times.items()
+        if (count := counts.delivered[channel])
+    }
     return Summary(
-        plan.name, 1, received, counts.copied, counts.delivered, counts.filtered, counts.dead, counts.held, seconds
-    )
+        plan.name, 1, received, counts.copied, counts.delivered, counts.filtered, counts.dead, counts.held, seconds,
+        counts.steps, latency, waiting or {},
+    )  # fmt: skip

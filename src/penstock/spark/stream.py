@@ -131,7 +131,7 @@ class _Batches:
         self.all_targets = outlets if state is None else state.targets(outlets)
         self.result = RunResult(Summary(plan.name), {outlet.channel: [] for outlet in plan.outlets})
         self.query: StreamingQuery | None = None
-        self.waiting: dict[int, tuple[Counts, Kept, float]] = {}
+        self.waiting: dict[int, tuple[Summary, Kept]] = {}
 
     def run(self, data: DataFrame, number: int) -> None:
         started = time.monotonic()
@@ -141,9 +141,8 @@ class _Batches:
         known = self.journal.find(number, query)
         if known is not None:
             kept = publish(known, self.all_targets, replace(staging, key=known.key), again=True)
-            if self.state is not None:
-                self.state.table.publish(number, known.notes)
-            self._add(summarized(self.plan, known.counts, known.counts.received, time.monotonic() - started), kept)
+            waiting = self.state.publish(number, known) if self.state is not None else {}
+            self._add(self._summary(known.counts, waiting, started, known.counts.received), kept)
             return
         record = partial(self.journal.write, number)
         if self.state is None:
@@ -152,15 +151,18 @@ class _Batches:
             done = self.state.run(data, number, self.targets, staging, record=record)
         intent, kept = done.intent, done.kept
         show(kept, self.targets)
-        self.waiting[number] = (intent.counts, kept, time.monotonic() - started)
+        self.waiting[number] = (self._summary(intent.counts, done.waiting, started), kept)
         self.settle()
+
+    def _summary(self, counts: Counts, waiting: Mapping[str, int], started: float, received: int = 0) -> Summary:
+        return summarized(self.plan, counts, received, time.monotonic() - started, waiting)
 
     def settle(self) -> None:
         """Add up the batches whose progress Spark has reported: only then is it known how many messages came in."""
         for progress in self.query.recentProgress if self.query is not None else ():
             if progress.batchId in self.waiting and progress.observedMetrics:
-                counts, kept, seconds = self.waiting.pop(progress.batchId)
-                self._add(summarized(self.plan, counts, _received(progress), seconds), kept)
+                summary, kept = self.waiting.pop(progress.batchId)
+                self._add(replace(summary, received=_received(progress)), kept)
 
     def _add(self, summary: Summary, kept: Kept) -> None:
         self.result.add(summary, kept)

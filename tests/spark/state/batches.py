@@ -25,7 +25,7 @@ CARRIED = pa.schema([
     (frame.ID, pa.string()), (frame.TIME, pa.timestamp("us", "UTC")), (frame.COUNT, pa.int64()), (frame.ORDER, ORDER),
 ])  # fmt: skip
 ROWS = pa.schema([
-    (HIGH, pa.int64()), (LOW, pa.int64()), (KEY, pa.string()), (frame.AT, pa.int32()), (frame.COPIES, pa.int32()),
+    (HIGH, pa.int64()), (LOW, pa.int64()), (KEY, pa.string()), (frame.AT, pa.int32()),
     (COMPLETES, pa.bool_()), (SEQUENCE, pa.int64()), *CARRIED, VALUE,
 ])  # fmt: skip
 
@@ -56,7 +56,7 @@ class Bench:
             self.out += table.to_pylist()
         note = visit.note()
         self.held += visit.held
-        self.copies += visit.copies
+        self.copies -= visit.merged
         if note.num_rows:
             self.runs = visit.bucket.runs if not visit.deltas else self._published(note)
         self.number += 1
@@ -72,7 +72,7 @@ class Bench:
             high, low = (int.from_bytes(digest[start : start + 8], "big", signed=True) for start in (0, 8))
             order = {"source": 0, "topic": "r", "partition": 0, "offset": self.offset, "path": []}
             yield {
-                HIGH: high, LOW: low, KEY: body["k"], frame.AT: HERE, frame.COPIES: 0, COMPLETES: body["done"],
+                HIGH: high, LOW: low, KEY: body["k"], frame.AT: HERE, COMPLETES: body["done"],
                 SEQUENCE: body["v"], frame.ID: f"r/0/{self.offset}", frame.ORDER: order, "s0": body,
             }  # fmt: skip
             self.offset += 1

@@ -286,7 +286,7 @@ def test_notes_are_in_the_intent(
     def noting(*arguments: Any) -> Any:
         data = lowered(*arguments)
         noted = data.filter(F.col("id").endswith("/0")).withColumns(
-            {"at": F.lit(NOTE), "body": F.lit('{"state": "é"}').cast("binary"), "copies": F.lit(0)}
+            {"at": F.lit(NOTE), "body": F.lit('{"state": "é"}').cast("binary"), "visited_0": F.lit(0).cast("bigint")}
         )
         return data.unionByName(noted)
 

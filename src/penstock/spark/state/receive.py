@@ -10,14 +10,15 @@ from pyspark.sql import functions as F
 from penstock.patterns.idempotent import Idempotent
 from penstock.patterns.key import NO_VALUE
 from penstock.plan.plan import Plan, Scope, Stage
-from penstock.spark.frame import AT, BODY, COPIES, DEAD, ID, NOTE, WAITING, Places, change, here
+from penstock.spark.frame import AT, BODY, DEAD, ID, NOTE, RESUME, WAITING, Places, change, here
 from penstock.spark.state.aggregating import SECOND
 from penstock.spark.state.keys import HIGH, LOW
 from penstock.spark.state.receiving import Receiving
 from penstock.spark.state.remember import key_text, remembered, with_key
 from penstock.spark.state.rows import KEY
 from penstock.spark.state.table import Snapshot
-from penstock.spark.state.waiting import ADMITTED, DUE, RESUME
+from penstock.spark.state.waiting import ADMITTED, DUE
+from penstock.spark.tally import nowhere
 
 _ASKED, _IS_NOTE = "_asked", "_is_note"
 
@@ -71,5 +72,5 @@ def with_forgotten(data: DataFrame, plan: Plan, snapshot: Snapshot) -> DataFrame
         ),
     )
     text = F.to_json(F.struct(forget.alias("forget"))).cast("binary")
-    note = {AT: F.lit(NOTE), BODY: text, COPIES: F.lit(0)}
+    note = {AT: F.lit(NOTE), BODY: text, **nowhere(Places.of(plan))}
     return change(doubled, F.col(_IS_NOTE), note).drop(_IS_NOTE)

@@ -12,7 +12,7 @@ from penstock.patterns.resequence import NO_NUMBER, Resequence
 from penstock.plan.plan import Scope, Stage
 from penstock.spark.context import context_of
 from penstock.spark.expressions import lower
-from penstock.spark.frame import AT, COPIES, ERROR, Places, here, scope_column
+from penstock.spark.frame import AT, ERROR, Places, here, scope_column
 from penstock.spark.state.crossing import arrow_schema, outgoing
 from penstock.spark.state.keys import HIGH, LOW
 from penstock.spark.state.remember import fates_of, key_text, remembered, with_key
@@ -20,7 +20,7 @@ from penstock.spark.state.resequencing import Resequencing
 from penstock.spark.state.rows import KEY, SEQUENCE
 from penstock.spark.state.table import Snapshot
 
-_NOT_CARRIED = (AT, ERROR, COPIES, HIGH, LOW, KEY, SEQUENCE)
+_NOT_CARRIED = (AT, ERROR, HIGH, LOW, KEY, SEQUENCE)
 
 
 def resequence(data: DataFrame, stage: Stage, places: Places, snapshot: Snapshot, scopes: Iterable[Scope]) -> DataFrame:
@@ -34,7 +34,8 @@ def resequence(data: DataFrame, stage: Stage, places: Places, snapshot: Snapshot
         stage, places, F.when(number.isNotNull(), key), F.col(KEY), node.invalid, reason,
     )  # fmt: skip
     known = {scope_column(scope): scope for scope in scopes}
-    bare = outgoing(keyed.drop(*_NOT_CARRIED), {name: scope for name, scope in known.items() if name in keyed.columns})
+    present = {name: scope for name, scope in known.items() if name in keyed.columns}
+    bare = outgoing(keyed.drop(*_NOT_CARRIED, *places.visited), present)
     algorithm = Resequencing(
         node.size, node.window, node.first, node.timeout, node.late, node.duplicate, node.on_timeout,
         node.on_stop or snapshot.on_stop, fates_of(stage, places), arrow_schema(bare.schema),

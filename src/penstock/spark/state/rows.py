@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,3 +83,16 @@ def in_place_of_first(rows: pa.Table, groups: Numbers) -> pa.Array:
     paths = [[*path, place] for path, place in zip(parts["path"].to_pylist(), number.tolist(), strict=True)]
     parts["path"] = pa.array(paths, parts["path"].type)
     return pa.StructArray.from_arrays(list(parts.values()), fields=list(moved.type))
+
+
+def bits(rows: pa.Table, columns: Iterable[str]) -> Counter[str]:
+    """How often each bit of these columns is set, by its number: as JSON has it, text."""
+    found: Counter[str] = Counter()
+    for index, name in enumerate(columns):
+        values, counts = np.unique(rows.column(name).to_numpy(), return_counts=True)
+        for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+            while value:
+                lowest = value & -value
+                found[str(index * frame.BITS + lowest.bit_length() - 1)] += count
+                value ^= lowest
+    return found

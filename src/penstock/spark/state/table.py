@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -102,8 +103,11 @@ class StateTable:
         now = self._clock(batch)
         waiting = [room for room in newest.get("waiting", []) if room["latest"] > now]
         forgotten: list[dict[str, Any]] = []
+        held: Counter[str] = Counter(newest.get("held", {}))
         for note in map(json.loads, notes):
+            held.update(note.get("waits", {}))
             if "runs" in note:
+                held[note["step"]] += note["held"]
                 runs = [[os.path.basename(path), rows, earliest] for path, rows, earliest in note["runs"]]
                 steps.setdefault(note["step"], {})[str(note["bucket"])] = runs
                 counts = ages.setdefault(note["step"], {})
@@ -120,9 +124,15 @@ class StateTable:
             "steps": steps,
             "waiting": waiting,
             "ages": recent,
+            "held": {title: count for title, count in held.items() if count},
         }
         write_whole(self._manifest(batch), json.dumps(record).encode())
         self._clean(batch)
+
+    def held(self) -> dict[str, int]:
+        """How many messages wait at each step, after the newest batch."""
+        newest = self._newest(None) or {}
+        return {title: int(count) for title, count in newest.get("held", {}).items()}
 
     def _forget(
         self, keys: list[dict[str, Any]], steps: dict[str, dict[str, Any]], ages: dict[str, dict[str, int]], batch: str

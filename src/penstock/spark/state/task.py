@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -11,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.spark.frame import AT, BODY, COPIES, NOTE
+from penstock.spark.frame import AT, BODY, NOTE, VISITED
 from penstock.spark.state.keys import HIGH, Keys
-from penstock.spark.state.rows import WEIGHT
+from penstock.spark.state.rows import WEIGHT, bits
 from penstock.spark.state.store import Bucket, Run, gone, sorted_by_key
 
 ROWS_AT_ONCE = 50_000
@@ -102,7 +103,8 @@ class _Visit:
     deltas: list[pa.Table] = field(default_factory=list)
     held: int = 0
     added: int = 0
-    copies: int = 0
+    merged: int = 0
+    visited: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.bucket = Bucket(self.task.runs.get(self.number, []), self.task.algorithm.payload)
@@ -123,15 +125,17 @@ class _Visit:
         self.deltas.append(sorted_by_key([outcome.state, gone(before[stays.find(before) < 0], self.bucket.schema)]))
         self.held += _total(outcome.state, WEIGHT) - _total(held, WEIGHT)
         self.added += len(outcome.state)
-        self.copies += _total(rows, COPIES) - outcome.merged
-        return outcome.out
+        self.merged += outcome.merged
+        marks = [name for name in self.task.arriving.names if name.startswith(VISITED)]
+        self.visited.update(bits(rows, marks))
+        return [table.drop_columns([name for name in marks if name in table.column_names]) for table in outcome.out]
 
     def note(self) -> pa.Table:
         """The row that tells the driver about this bucket, if anything changed."""
         delta = pa.concat_tables(self.deltas) if self.deltas else self.bucket.schema.empty_table()
         now = self.task.moment.now
         stale = [run for run in self.bucket.runs if run.earliest <= now]
-        if not len(delta) and not self.copies and not stale:
+        if not len(delta) and not self.merged and not self.visited and not stale:
             return pa.table({})
         runs = self.bucket.add(delta, self.task.directory, lambda held: self.task.algorithm.alive(held, now))
         text = {
@@ -140,20 +144,22 @@ class _Visit:
             "runs": [[run.path, run.rows, run.next_deadline(now)] for run in runs],
             "held": self.held,
             "added": self.added,
+            "merged": self.merged,
+            "visited": self.visited,
         }
-        return pa.table({AT: [NOTE], BODY: [json.dumps(text).encode()], COPIES: [self.copies]})
+        return pa.table({AT: [NOTE], BODY: [json.dumps(text).encode()]})
 
 
 def filled(schema: pa.Schema, count: int, columns: pa.Table | Mapping[str, Any]) -> pa.Table:
-    """A table of this schema: the given columns, nulls elsewhere, and no copies where none were counted."""
+    """A table of this schema: the given columns, nulls elsewhere; a row that says nothing about it was nowhere yet."""
     names = columns.column_names if isinstance(columns, pa.Table) else list(columns)
     arrays = []
     for known in schema:
         if known.name in names:
             column = columns[known.name]
             arrays.append(column if column.type == known.type else column.cast(known.type))
-        elif known.name == COPIES:
-            arrays.append(pa.array(np.zeros(count, np.int32)))
+        elif known.name.startswith(VISITED):
+            arrays.append(pa.array(np.zeros(count, np.int64)))
         else:
             arrays.append(pa.nulls(count, known.type))
     return pa.table(arrays, schema=schema)

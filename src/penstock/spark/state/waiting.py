@@ -20,12 +20,13 @@ from penstock.patterns.redelivery import ERRORS, ORIGINAL, REDELIVERED, Redelive
 from penstock.plan.plan import Plan, PlannedRoute, Scope, Stage
 from penstock.schema import Struct
 from penstock.spark import frame
-from penstock.spark.frame import AT, DEAD, ERROR, HEADERS, ID, SCOPE, WAITING, Places, change, scope_column
+from penstock.spark.frame import AT, DEAD, ERROR, HEADERS, ID, RESUME, SCOPE, WAITING, Places, change, scope_column
 from penstock.spark.state.table import Snapshot
+from penstock.spark.tally import nowhere, sent_back
 from penstock.spark.types import spark_type
 from penstock.spark.write.outlets import LINES, Target
 
-DUE, RESUME, TRIES, ADMITTED, FIRST_FORM = "due", "resume", "tries", "admitted", "first_form"
+DUE, TRIES, ADMITTED, FIRST_FORM = "due", "tries", "admitted", "first_form"
 CHANNEL = "waiting messages"
 _ORDER = "struct<source: int, topic: string, partition: int, offset: bigint, path: array<int>>"
 _ADDED = {
@@ -93,7 +94,10 @@ def parked(data: DataFrame, route: PlannedRoute, places: Places, snapshot: Snaps
             name: form.getField(name) for name in (ID, frame.PARENT, frame.INDEX, frame.COUNT, SCOPE, frame.ORDER)
         }
         columns |= restored | {HEADERS: _with_header(form.getField(HEADERS), tries.cast("string"))}
-    return change(data.withColumn("_again", again), F.col("_again"), columns).drop("_again")
+    chosen = data.withColumn("_again", again)
+    if first:
+        chosen = sent_back(chosen, F.col("_again"), route, places)
+    return change(chosen, F.col("_again"), columns).drop("_again")
 
 
 def attempt(route: Column | str) -> Column:
@@ -138,7 +142,7 @@ def released(spark_session: SparkSession, plan: Plan, snapshot: Snapshot) -> Dat
     again = {
         AT: F.col(RESUME),
         ERROR: F.lit(None).cast(frame.ERROR_TYPE),
-        frame.COPIES: F.lit(0),
+        **nowhere(Places.of(plan)),
         frame.TIME: F.timestamp_micros(frame.TIME),
     }
     return due.withColumns(again).withColumns(nothing)

@@ -10,8 +10,9 @@ from pyspark.sql import functions as F
 from penstock.plan.demand import converts
 from penstock.plan.plan import Plan, Scope
 from penstock.spark import frame
-from penstock.spark.frame import AT, BODY, COPIES, SCOPE, WAITING, Places, scope_column
+from penstock.spark.frame import AT, BODY, SCOPE, WAITING, Places, scope_column
 from penstock.spark.state.waiting import DUE, TRIES, attempt, envelope
+from penstock.spark.tally import PLACE, place_column
 from penstock.spark.write.outlets import Target
 
 META, WRITTEN, ATTEMPT = "meta", "written", "attempt"
@@ -21,17 +22,19 @@ _META_COLUMNS = (
 )  # fmt: skip
 
 
-def encoded(data: DataFrame, plan: Plan, targets: Mapping[int, Target]) -> DataFrame:
+def encoded(data: DataFrame, plan: Plan, targets: Mapping[int, Target], timed: bool = False) -> DataFrame:
     """Rows of (place, body, written, meta): `written` bodies are JSON made here, the others are as they came.
 
-    `meta` is null where nobody wants it.
+    `meta` is null where nobody wants it. The other columns are for counting; `timed` asks for the time.
     """
     described = [place for place, target in targets.items() if target.wants_meta]
     tries = attempt(F.col(frame.ERROR).getField("route")) if TRIES in data.columns else F.lit(1)
     meta = F.struct(*_META_COLUMNS, tries.alias(ATTEMPT))
     wanted = F.col(AT).isin(*described) if described else F.lit(False)
     body, written = _body(plan)
-    counted = [COPIES]
+    counted: list[Column | str] = [place_column(data, plan).alias(PLACE), *Places.of(plan).visited]
+    if timed:
+        counted.append(frame.TIME)
     if DUE in data.columns:
         body = F.when(F.col(AT) == WAITING, envelope(data, plan)).otherwise(body)
         counted.append(DUE)

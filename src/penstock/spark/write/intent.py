@@ -14,19 +14,25 @@ import msgspec
 
 from penstock.errors import BadEndpoint
 from penstock.spark.write.durable import sync_all, write_whole
+from penstock.summary import Step
 
 KEPT_INTENTS = 10
 """How many batches back a stream remembers its intents; Spark itself repeats only the last one."""
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Where the messages of one pass ended. `held` is how many more wait in state than before."""
+    """Where the messages of one pass ended. `held` is how many more wait in state than before.
+
+    `times` has, by channel, the average and the earliest time of the messages that went there.
+    """
 
     delivered: Mapping[str, int]
     filtered: Mapping[str, int]
     dead: int
     copied: int
     held: int = 0
+    steps: Mapping[str, Step] = {}
+    times: Mapping[str, tuple[float, float]] = {}
 
     @property
     def received(self) -> int:

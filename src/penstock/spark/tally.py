@@ -1,0 +1,142 @@
+"""What happens at every step, counted on the way.
+
+A row carries one bit for each step that it came to, and one for the step that made it as a copy. All bits are counted
+at the end, in the aggregate that counts the places: no step ends the generated code, and no message is looked at twice.
+A copy starts without the bits of its original, and so does what a step with memory sends on: the step has counted the
+bits of what it took.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from penstock.plan.failing import may_fail
+from penstock.plan.plan import Plan, PlannedRoute, Stage
+from penstock.reference.run import DECODE
+from penstock.spark.frame import AT, BACK, BITS, COPIED, DEAD, ERROR, IN, RESUME, VISITED, WAITING, Places, change, here
+from penstock.summary import Step
+
+PLACE = "place"
+"""Where a row is, for counting: as `at`, but the dead and the waiting have the number of their step."""
+_DEAD, _WAITING = -2_000_000, -3_000_000
+
+Counted = Mapping[str, int]
+
+
+def nowhere(places: Places) -> dict[str, Column]:
+    """The bits of a row that has been nowhere."""
+    return {name: F.lit(0).cast("bigint") for name in places.visited}
+
+
+def came_to(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
+    """Note that the messages here came to this step."""
+    return _marked(data, here(stage, places), places.marks[IN, stage.title])
+
+
+def sent_back(data: DataFrame, chosen: Column, route: PlannedRoute, places: Places) -> DataFrame:
+    """Note that these messages wait at the start of their route again."""
+    return _marked(data, chosen, places.marks[BACK, route.name])
+
+
+def made_at(stage: Stage, places: Places) -> dict[str, Column]:
+    """The bits of a copy: it was made here, and has been nowhere else."""
+    column, bit = _place(places.marks[COPIED, stage.title])
+    return {**nowhere(places), column: F.lit(bit).cast("bigint")}
+
+
+def place_column(data: DataFrame, plan: Plan) -> Column:
+    """PLACE, from the place and the error of a row."""
+    numbers = _deaths(plan)
+    failed = F.concat_ws(".", F.col(ERROR).getField("route"), F.col(ERROR).getField("step"))
+    step = F.element_at(F.create_map(*(F.lit(part) for pair in numbers.items() for part in pair)), failed)
+    place = F.when(F.col(AT) == DEAD, step)
+    if RESUME in data.columns:
+        place = place.when(F.col(AT) == WAITING, F.lit(_WAITING) - F.col(RESUME))
+    return place.otherwise(F.col(AT))
+
+
+def tally_columns(plan: Plan, places: Places, waiting: bool) -> list[Column]:
+    """The aggregates: every place, every bit."""
+    ended = {f"sink {name}": number for name, number in places.sinks.items()}
+    ended |= {f"filtered {stage.title}": places.filtered(stage) for stage in plan.stages() if _may_filter(stage)}
+    ended |= {f"dead {title}": number for title, number in _deaths(plan).items()}
+    if waiting:
+        ended |= {f"waiting {title}": _WAITING - number for title, number in places.resumes.items()}
+    columns = [F.count_if(F.col(PLACE) == number).alias(name) for name, number in ended.items()]
+    for number in places.marks.values():
+        name, bit = _place(number)
+        columns.append(F.count_if(F.col(name).bitwiseAND(F.lit(bit)) != 0).alias(f"bit {number}"))
+    return columns
+
+
+def released_columns(places: Places) -> list[Column]:
+    return [F.count_if(F.col(AT) == number).alias(title) for title, number in places.resumes.items()]
+
+
+def steps(
+    plan: Plan, observed: Mapping[str, Any], released: Counted, notes: Iterable[Mapping[str, Any]]
+) -> dict[str, Step]:
+    """The numbers of every step, from the aggregates, from who came out of the waiting room, and from the tasks.
+
+    A message that waits for another try is held by the step where it will go on. One that goes back to the start of its
+    route for that has left the step that failed, and come to the first one again.
+    """
+    places = Places.of(plan)
+    marked: Counter[str] = Counter({str(number): observed[f"bit {number}"] or 0 for number in places.marks.values()})
+    held: Counter[str] = Counter()
+    merged: Counter[str] = Counter()
+    for note in notes:
+        marked.update(note.get("visited", {}))
+        if "step" in note:
+            held[note["step"]] += note["held"]
+            merged[note["step"]] += note["merged"]
+    result: dict[str, Step] = {}
+    for route in plan.routes:
+        for index, stage in enumerate(route.stages):
+            title = stage.title
+            back = _bit(marked, places, BACK, route.name) if not index else 0
+            arrived = _bit(marked, places, IN, title) - released.get(title, 0)
+            if not index and any(entry.route == route.name for entry in plan.entries):
+                undecoded = observed[f"dead {route.name}.{DECODE}"] or 0
+                result[f"{route.name}.{DECODE}"] = Step(arrived + undecoded, arrived, 0, undecoded)
+            result[title] = _balanced(
+                arrived + back,
+                _bit(marked, places, COPIED, title) - merged[title],
+                observed.get(f"filtered {title}") or 0,
+                observed.get(f"dead {title}") or 0,
+                held[title] + (observed.get(f"waiting {title}") or 0) - released.get(title, 0),
+            )
+    return result
+
+
+def _balanced(arrived: int, copied: int, filtered: int, dead: int, held: int) -> Step:
+    return Step(arrived, arrived + copied - filtered - dead - held, filtered, dead, held, copied)
+
+
+def _bit(marked: Counted, places: Places, kind: str, name: str) -> int:
+    number = places.marks.get((kind, name))
+    return marked[str(number)] if number is not None else 0
+
+
+def _may_filter(stage: Stage) -> bool:
+    return stage.node.stateful or stage.node.messages != "1:1"
+
+
+def _deaths(plan: Plan) -> dict[str, int]:
+    titles = [f"{entry.route}.{DECODE}" for entry in plan.entries]
+    titles += [stage.title for stage in plan.stages() if stage.node.stateful or may_fail(stage.node)]
+    return {title: _DEAD - number for number, title in enumerate(titles)}
+
+
+def _marked(data: DataFrame, chosen: Column, number: int) -> DataFrame:
+    name, bit = _place(number)
+    return change(data, chosen, {name: F.col(name).bitwiseOR(F.lit(bit).cast("bigint"))})
+
+
+def _place(number: int) -> tuple[str, int]:
+    return f"{VISITED}_{number // BITS}", 1 << number % BITS

@@ -1,0 +1,175 @@
+"""The numbers of every step: on Spark as in the reference, in batch and as a stream, and adding up at each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock import App, Json, Memory, Route, body, collect, fold, function, join, sum_of
+from penstock.plan.plan import Plan
+from penstock.reference.run import run_batches
+from penstock.spark.frame import BITS, Places
+from penstock.spark.run import run_batch
+from penstock.spark.state.rows import bits
+from penstock.spark.stream import run_stream
+from penstock.summary import Step, Summary
+from penstock.testing import on_lists
+
+ORDER = Json("id BIGINT, who STRING, lines ARRAY<STRUCT<sku: STRING, n: BIGINT>>")
+LINES: list[object] = [
+    {"id": 1, "who": "ann", "lines": [{"sku": "a", "n": 1}, {"sku": "b", "n": 2}, {"sku": "a", "n": 3}]},
+    {"id": 2, "who": "bob", "lines": [{"sku": "a", "n": 4}]},
+    {"id": 3, "who": "bob", "lines": []},
+    {"id": 4, "lines": [{"sku": "c", "n": 5}, {"n": 6}]},
+    {"id": "four"},
+    {"id": 2, "who": "cid", "lines": [{"sku": "c", "n": 7}, {"sku": "d", "n": 0}]},
+]
+
+
+def source() -> Memory:
+    return Memory((), ORDER)
+
+
+def app(*routes: Route, **sinks: Memory) -> App:
+    return App("counted", *routes, sinks=sinks, dead_letters=Memory())
+
+
+def copying() -> App:
+    """Everything that copies, before everything that remembers."""
+    return app(
+        Route("in", source()).tap("seen").split(body.lines).idempotent(body.sku).multicast("left", "right"),
+        Route("left", "left").aggregate(fold(total=sum_of(body.n)), by=body.sku, size=1).to("sums"),
+        Route("right", "right").filter(body.n > 1, discard="small").resequence(body.n, window=2, first=1).to("sorted"),
+        seen=Memory(), small=Memory(), sums=Memory(), sorted=Memory(),
+    )  # fmt: skip
+
+
+def joining() -> App:
+    """Branches that meet again, and recipients that nobody knows."""
+    return app(
+        Route("in", source()).filter(body.id != 3).choice({"a": body.who == "ann", "b": body.who == "bob"}, "c"),
+        Route("a", "a").translate({"who": body.who, "id": body.id}).to("d"),
+        Route("b", "b").enrich({"note": "b"}).to("e"),
+        Route("c", "c").recipients(body.who, known=["x"]),
+        Route("all", join("d", "e")).aggregate(collect("ids", of="id"), by=body.who, size=2).to("y"),
+        x=Memory(), y=Memory(),
+    )  # fmt: skip
+
+
+def grouping() -> App:
+    """Groups that stay open, closed groups, and members without a key."""
+    return app(
+        Route("in", source())
+        .aggregate(collect("ids", of="id"), by=body.who, size=2, invalid="filter", closed="dead", closed_for="1 hour")
+        .to("x"),
+        x=Memory(),
+    )  # fmt: skip
+
+
+APPS: dict[str, Callable[[], App]] = {"copying": copying, "joining": joining, "grouping": grouping}
+
+
+def expected(plan: Plan, messages: list[object], sizes: list[int], stream: bool) -> Summary:
+    ends = list(accumulate(sizes))
+    batches = [(float(end), messages[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
+    return run_batches(plan, batches, stream=stream).summary("counted")
+
+
+def same(found: Summary, wanted: Summary) -> None:
+    assert {name: step.as_dict() for name, step in found.steps.items()} == {
+        name: step.as_dict() for name, step in wanted.steps.items()
+    }
+    assert found.conserved
+    assert all(step.conserved for step in found.steps.values())
+    first = [step for name, step in found.steps.items() if name.endswith(".decode")]
+    assert sum(step.received for step in first) == found.received
+    assert sum(step.copied for step in found.steps.values()) == found.copied
+    assert sum(step.dead for step in found.steps.values()) == found.dead
+    assert sum(step.held for step in found.steps.values()) == found.held == sum(found.waiting.values())
+
+
+@pytest.mark.parametrize("name", APPS)
+def test_a_batch_counts_like_the_reference(name: str, spark: SparkSession) -> None:
+    tested = on_lists(APPS[name](), {"in": LINES}, partitions=2)
+    same(run_batch(tested, spark).summary, expected(tested.plan, LINES, [len(LINES)], stream=False))
+
+
+@pytest.mark.parametrize("name", APPS)
+def test_a_stream_counts_like_the_reference(name: str, spark: SparkSession) -> None:
+    tested = on_lists(APPS[name](), {"in": LINES})
+    found = run_stream(tested, once=True, spark=spark, rows_per_batch=2).summary
+    same(found, expected(tested.plan, LINES, [2, 2, 2], stream=True))
+    assert found.batches == 3
+
+
+def test_what_waits_stays_known_when_a_stream_starts_again(spark: SparkSession, tmp_path: Path) -> None:
+    given: list[object] = [{"id": 1, "who": "ann"}, {"id": 2, "who": "bob"}]
+    checkpoint = str(tmp_path / "checkpoint")
+    first = run_stream(on_lists(grouping(), {"in": given}), checkpoint, once=True, spark=spark).summary
+    assert first.waiting == {"in.aggregate": 2}
+    more = on_lists(grouping(), {"in": [*given, {"id": 3, "who": "ann"}]})
+    second = run_stream(more, checkpoint, once=True, spark=spark).summary
+    assert second.steps["in.aggregate"] == Step(received=1, sent=1, held=-1, copied=-1)
+    assert (second.waiting, second.held) == ({"in.aggregate": 1}, -1)
+
+
+class Once:
+    """Fails the first time that it sees a number, whatever the process; 9 fails always."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = str(home)
+        self.__module__, self.__qualname__ = __name__, "once"
+        home.mkdir()
+
+    def __call__(self, number: int) -> int:
+        seen = Path(self.home, str(number))
+        if number == 9 or not seen.exists():
+            seen.touch()
+            raise TimeoutError("later")
+        return number
+
+
+@pytest.mark.parametrize("message", ["current", "original"])
+@pytest.mark.parametrize("deduplicated", [False, True])
+def test_another_try_is_no_other_message(
+    message: str, deduplicated: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    given: list[object] = [{"id": number} for number in (1, 2, 2, 9)]
+
+    def built(home: Path) -> App:
+        route = Route("in", source())
+        route = route.idempotent(body.id) if deduplicated else route.filter(body.id > 0)
+        called = function(Once(home), body.id, returns="BIGINT")
+        route = route.enrich({"id": called}).filter(body.id < 5)
+        return app(route.on_error(attempts=2, delay="10 ms", message=message).to("x"), x=Memory())
+
+    wanted = expected(on_lists(built(tmp_path / "a"), {"in": given}).plan, given, [4], stream=False)
+    found = run_batch(on_lists(built(tmp_path / "b"), {"in": given}), spark).summary
+    same(found, wanted)
+    assert found.steps["in.enrich"].dead == 1
+    if message == "current" and not deduplicated:
+        assert found.steps["in.enrich"] == Step(received=4, sent=3, dead=1)
+
+
+def test_more_steps_than_one_column_has_bits(spark: SparkSession) -> None:
+    route = Route("in", source())
+    for number in range(BITS + 3):
+        route = route.filter(body.id != number, name=f"not-{number}")
+    tested = on_lists(app(route.to("x"), x=Memory()), {"in": [{"id": n} for n in range(70)]})
+    assert Places.of(tested.plan).visited == ("visited_0", "visited_1")
+    found = run_batch(tested, spark).summary
+    same(found, expected(tested.plan, [{"id": n} for n in range(70)], [70], stream=False))
+    assert found.steps["in.not-64"] == Step(received=6, sent=5, filtered=1)
+
+
+def test_bits_are_counted_by_their_number() -> None:
+    rows = pa.table({"visited_0": pa.array([0, 1, 5, 5]), "visited_1": pa.array([0, 0, 0, 2])})
+    assert bits(rows, ["visited_0", "visited_1"]) == {"0": 3, "2": 2, str(BITS + 1): 1}
+    empty: dict[str, Any] = {"visited_0": pa.array([], pa.int64())}
+    assert bits(pa.table(empty), ["visited_0"]) == {}
