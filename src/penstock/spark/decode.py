@@ -44,10 +44,7 @@ def reads_nothing(entry: Entry) -> bool:
 
 
 def decoded_columns(entry: Entry) -> spark.StructType:
-    """What decoding adds to a row: a column per field and per answer, and what is wrong with the body, if anything is.
-
-    They are columns, not one struct: Spark reads a column of an Arrow batch faster than the field of a struct in it.
-    """
+    """What decoding adds to a row: a column per field and per answer, and what is wrong with the body, if anything."""
     kinds = enumerate(kind for _, kind in decoded_type(entry).fields)
     fields = [(field_column(index), spark_type(kind)) for index, kind in kinds]
     answers = [(answer_column(answer.number), spark_type(_answer_type(answer))) for answer in entry.answers]
