@@ -76,6 +76,8 @@ APPS = {
     ),
     "fold": app_of(source().aggregate(FOLD, by=body.g, size=6).to("out")),
     "union": app_of(source().aggregate(union(), by=body.k, size=3).to("out")),
+    "flushed": app_of(source().aggregate(collect("ns", of="n"), by=body.k, size=7, on_stop="flush").to("out")),
+    "discarded": app_of(source().resequence(body.n, by=body.k, window=3, first=0, on_stop="discard").to("out")),
     "latest": app_of(source().aggregate(latest(), by=body.k, batch_end=True).to("out")),
     "new group": app_of(source().aggregate(collect("ns", of="n"), by=body.g, new_group=True, size=4).to("out")),
     "combine": app_of(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
+import msgspec
 from pyspark.sql import DataFrame, Observation
 
+from penstock.patterns.idempotent import Idempotent
+from penstock.patterns.key import DISCARD, FLUSH
 from penstock.plan.plan import Plan
 from penstock.spark.execute import Executed, execute
 from penstock.spark.frame import WAITING, Places
@@ -16,8 +20,10 @@ from penstock.spark.lower import lower
 from penstock.spark.state.table import StateTable
 from penstock.spark.state.waiting import released, room, waits
 from penstock.spark.tally import released_columns
+from penstock.spark.write.durable import write_whole
 from penstock.spark.write.intent import Intent
 from penstock.spark.write.outlets import Target
+from penstock.spark.write.publish import publish
 from penstock.spark.write.staging import Staging
 
 
@@ -27,6 +33,11 @@ class Rounds:
     def __init__(self, plan: Plan, table: StateTable) -> None:
         self.plan, self.table, self.waits = plan, table, waits(plan)
         self.places = Places.of(plan)
+        nodes = {stage.title: stage.node for stage in plan.stages()}
+        table.keep_last = {
+            title: node.keep_last for title, node in nodes.items() if isinstance(node, Idempotent) and node.keep_last
+        }
+        self.stops = any(getattr(node, "on_stop", None) in (FLUSH, DISCARD) for node in nodes.values())
 
     def targets(self, outlets: Mapping[int, Target]) -> dict[int, Target]:
         """The app's sinks, and the room where messages wait for their next try."""
@@ -57,6 +68,35 @@ class Rounds:
         """The state after a batch; how many wait at each step now."""
         self.table.publish(batch, intent.notes)
         return self.table.held()
+
+    def finish(self, nothing: DataFrame, outlets: Mapping[int, Target], staging: Staging) -> Executed | None:
+        """A stream was stopped: steps that say so flush or discard what they hold. A crash on the way is no loss."""
+        snapshot = self.table.at_stop() if self.stops else None
+        if snapshot is None:
+            return None
+        rows = lower(self.plan, nothing, snapshot)
+        done = execute(rows, self.plan, self.targets(outlets), staging, record=self._record_stop)
+        self.table.publish_stop(done.intent.notes)
+        os.remove(self._stop_file)
+        return replace(done, waiting=self.table.held())
+
+    def finish_again(self, outlets: Mapping[int, Target], staging: Staging) -> None:
+        """A stop that a crash interrupted after everything was computed: it is published now."""
+        try:
+            with open(self._stop_file, "rb") as file:
+                intent = msgspec.json.decode(file.read(), type=Intent)
+        except FileNotFoundError:
+            return
+        publish(intent, self.targets(outlets), replace(staging, key=intent.key), again=True)
+        self.table.publish_stop(intent.notes)
+        os.remove(self._stop_file)
+
+    @property
+    def _stop_file(self) -> str:
+        return os.path.join(self.table.directory, "stop.json")
+
+    def _record_stop(self, intent: Intent) -> None:
+        write_whole(self._stop_file, msgspec.json.encode(intent))
 
     def until_quiet(self, data: DataFrame, outlets: Mapping[int, Target], key: str, scratch: str) -> Iterator[Executed]:
         """A batch run: the arrivals, then further rounds until nobody waits for another try, then the stop."""

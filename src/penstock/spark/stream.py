@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -73,6 +74,7 @@ def run_stream(
     scratch = tempfile.mkdtemp(prefix="penstock-")
     try:
         place = os.path.abspath(checkpoint) if checkpoint else os.path.join(scratch, "checkpoint")
+<<<<<<< HEAD
         reading = Reading(spark, True, os.path.join(place, "penstock-sources"), rows_per_batch, bytes_per_batch)
         state = Rounds(plan, StateTable(_state(place), HOLD)) if plan.remembers else None
         journal = Journal(place)
@@ -82,10 +84,18 @@ def run_stream(
         if changed and on_change:
             on_change(changed)
         data = with_ticks(data, spark, state.table.directory) if state else lower(plan, data)
+=======
+        reading = Reading(spark, True, os.path.join(place, "penstock-sources"), rows_per_batch)
+        state = Rounds(plan, StateTable(os.path.join(place, "penstock-state"), HOLD)) if plan.remembers else None
+        batches = _Batches(plan, outlets, scratch, Journal(place), state, on_batch)
+        data = _lowered(plan, reading, state.table.directory if state else None)
+        batches.finish_again()
+>>>>>>> main
         query = _start(app, data, batches, place, once, trigger)
         batches.query = query
         _wait(query, stop)
         batches.settle()
+        batches.finish(spark.createDataFrame([], data.schema))
         return batches.result
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -176,6 +186,21 @@ class _Batches:
         show(kept, self.targets)
         self.waiting[number] = (self._summary(intent.counts, done.waiting, started), kept)
         self.settle()
+
+    def finish(self, nothing: DataFrame) -> None:
+        """What steps do when the stream is stopped; it is no batch, but counted like one."""
+        started = time.monotonic()
+        done = self.state.finish(nothing, self.targets, self._stop_staging()) if self.state is not None else None
+        if done is not None:
+            show(done.kept, self.targets)
+            self._add(self._summary(done.intent.counts, done.waiting, started), done.kept)
+
+    def finish_again(self) -> None:
+        if self.state is not None:
+            self.state.finish_again(self.targets, self._stop_staging())
+
+    def _stop_staging(self) -> Staging:
+        return Staging(f"{self.plan.name}-stop-{uuid.uuid4().hex[:8]}", self.scratch, self.journal.staging)
 
     def _summary(self, counts: Counts, waiting: Mapping[str, int], started: float, received: int = 0) -> Summary:
         return summarized(self.plan, counts, received, time.monotonic() - started, waiting)

@@ -130,7 +130,8 @@ def test_a_large_file_is_read_in_chunks_and_every_line_once(tmp_path: Path, monk
     written = [order(number, "x" * int(chosen.expovariate(0.01))) for number in range(2_000)]
     written[700] = order(700, "long" * 30_000)
     path = write(tmp_path / "big.jsonl", b"\n".join(written))
-    app = App("chunks", Route("r", Files(path, ORDER)).filter(body.id >= 0).to("x", Memory()), dead_letters=Memory())
+    route = Route("r", Files(path, ORDER)).translate({"id": body.id})
+    app = App("chunks", route.to("x", Memory()), dead_letters=Memory())
     reader = FilesReader(app.plan.entries[0])
     parts = reader.partitions()
     assert len(parts) > 5

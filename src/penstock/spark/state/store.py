@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from penstock.errors import ChangedApp
 from penstock.spark.state.keys import HIGH, LOW, Flags, Keys, Numbers, ranges
+from penstock.spark.write.durable import sync
 
 DEADLINE, GONE = "deadline", "gone"
 WEIGHT = "weight"
@@ -69,6 +70,7 @@ def write_run(table: pa.Table, directory: str) -> Run:
             writer.write_table(table.combine_chunks())
         file.flush()
         os.fsync(file.fileno())
+    sync(directory)
     earliest = pc.min(table.column(DEADLINE)).as_py() if len(table) else None
     return Run(path, len(table), NEVER if earliest is None else earliest)
 

@@ -7,8 +7,13 @@ import json
 import os
 import time
 from collections import Counter
+<<<<<<< HEAD
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+=======
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+>>>>>>> main
 from typing import Any
 
 import numpy as np
@@ -22,9 +27,6 @@ from penstock.spark.write.durable import write_whole
 
 BUCKETS = 8
 """Into how many tasks the keys of a step are divided; an app keeps the number it began with."""
-
-KEPT_AGES = 10_000
-"""For how many batches the number of new keys is known; those before count as one with the oldest."""
 
 KEPT_BATCHES = 3
 """Manifests that stay: a batch may be repeated, and reads the one before it."""
@@ -53,15 +55,16 @@ class Snapshot:
 
     def oldest(self, title: str, keep_last: int | None) -> int:
         """The first batch whose keys a step still remembers, so that the younger ones hold at least so many."""
-        ages = self.ages.get(title, {})
-        if keep_last is None:
-            return 0
-        younger = sum(ages.values())
-        for batch in sorted(ages):
-            younger -= ages[batch]
-            if younger < keep_last:
-                return batch
-        return 0
+        return 0 if keep_last is None else _oldest(self.ages.get(title, {}), keep_last)
+
+
+def _oldest(ages: Mapping[int, int], keep_last: int) -> int:
+    younger = sum(ages.values())
+    for batch in sorted(ages):
+        younger -= ages[batch]
+        if younger < keep_last:
+            return batch
+    return 0
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,11 @@ class Contents:
 class StateTable:
     """A directory with a manifest per batch, a clock per batch, and the files that the manifests name."""
 
-    def __init__(self, directory: str, on_stop: str, buckets: int = BUCKETS) -> None:
-        self.directory, self.on_stop = directory, on_stop
+    def __init__(
+        self, directory: str, on_stop: str, buckets: int = BUCKETS, keep_last: Mapping[str, int] | None = None
+    ) -> None:
+        """`keep_last`: the steps that remember so many keys, by title; for them the keys of each batch are counted."""
+        self.directory, self.on_stop, self.keep_last = directory, on_stop, dict(keep_last or {})
         os.makedirs(self._runs, exist_ok=True)
         newest = self._newest(None)
         self.buckets: int = newest["buckets"] if newest else buckets
@@ -88,13 +94,22 @@ class StateTable:
 
     def before(self, batch: int, stops: bool = False) -> Snapshot:
         """The state that a batch starts with. The batch's clock is written down: a repeated batch has the same."""
-        newest = self._newest(batch) or {}
+        return self._snapshot(self._newest(batch) or {}, batch, self._clock(batch), stops)
+
+    def at_stop(self) -> Snapshot | None:
+        """The state after the newest batch, for a last pass in which steps flush or discard what they hold."""
+        newest = self._newest(None)
+        if newest is None or newest.get("stopped"):
+            return None
+        now = max(time.time_ns() // 1000, newest["now"])
+        return replace(self._snapshot(newest, newest["batch"], now, True), since=now, waiting=())
+
+    def _snapshot(self, newest: Mapping[str, Any], batch: int, now: int, stops: bool) -> Snapshot:
         steps = {
             title: {int(number): [Run(os.path.join(self._runs, name), *rest) for name, *rest in runs]
                     for number, runs in buckets.items()}
             for title, buckets in newest.get("steps", {}).items()
         }  # fmt: skip
-        now = self._clock(batch)
         waiting = [file for room in newest.get("waiting", []) if room["earliest"] <= now for file in room["files"]]
         ages = {
             title: {int(number): count for number, count in counts.items()}
@@ -107,10 +122,21 @@ class StateTable:
 
     def publish(self, batch: int, notes: Iterable[str]) -> None:
         """The manifest after a batch: that of the batch before it, changed by what the tasks reported."""
-        newest = self._newest(batch) or {}
+        known = read_record(self._manifest(batch))
+        if known is None or not known.get("stopped"):  # what a stop has flushed must not come back
+            self._write(batch, self._newest(batch) or {}, self._clock(batch), notes)
+
+    def publish_stop(self, notes: Iterable[str]) -> None:
+        """The manifest of the newest batch, without what the stop flushed or discarded."""
+        newest = self._newest(None)
+        assert newest is not None
+        self._write(newest["batch"], newest, newest["now"], notes, stopped=True)
+
+    def _write(
+        self, batch: int, newest: Mapping[str, Any], now: int, notes: Iterable[str], stopped: bool = False
+    ) -> None:
         steps: dict[str, dict[str, Any]] = {title: dict(runs) for title, runs in newest.get("steps", {}).items()}
         ages: dict[str, dict[str, int]] = {title: dict(counts) for title, counts in newest.get("ages", {}).items()}
-        now = self._clock(batch)
         waiting = [room for room in newest.get("waiting", []) if room["latest"] > now]
         forgotten: list[dict[str, Any]] = []
         held, waits = (Counter[str](newest.get(name, {})) for name in ("held", "waits"))
@@ -120,25 +146,34 @@ class StateTable:
                 held[note["step"]] += note["held"]
                 runs = [[os.path.basename(path), rows, earliest] for path, rows, earliest in note["runs"]]
                 steps.setdefault(note["step"], {})[str(note["bucket"])] = runs
-                counts = ages.setdefault(note["step"], {})
-                counts[str(batch)] = counts.get(str(batch), 0) + note["added"]
+                if note["step"] in self.keep_last:
+                    counts = ages.setdefault(note["step"], {})
+                    counts[str(batch)] = counts.get(str(batch), 0) + note["added"]
             if note.get("waiting", {}).get("files"):
                 waiting.append(note["waiting"])
             forgotten += note.get("forget", ())
         self._forget(forgotten, steps, ages, str(batch))
-        recent = {title: dict(list(counts.items())[-KEPT_AGES:]) for title, counts in ages.items()}
         record = {
             "batch": batch,
             "now": now,
             "buckets": self.buckets,
             "steps": steps,
             "waiting": waiting,
-            "ages": recent,
+            "ages": {title: self._recent(title, counts) for title, counts in ages.items()},
             "held": {title: count for title, count in held.items() if count},
+<<<<<<< HEAD
             "waits": {title: count for title, count in waits.items() if count},
+=======
+            "stopped": stopped,
+>>>>>>> main
         }
         write_whole(self._manifest(batch), json.dumps(record).encode())
         self._clean(batch)
+
+    def _recent(self, title: str, counts: Mapping[str, int]) -> dict[str, int]:
+        """The batches whose keys are still remembered."""
+        oldest = _oldest({int(batch): count for batch, count in counts.items()}, self.keep_last[title])
+        return {batch: count for batch, count in counts.items() if int(batch) >= oldest}
 
     def held(self) -> dict[str, int]:
         """How many messages wait at each step, in its state or for another try, after the newest batch."""
@@ -174,7 +209,8 @@ class StateTable:
             run = write_run(gone(found, pa.schema([*LEADING, *PAYLOAD])), self._runs)
             runs = steps.setdefault(title, {}).setdefault(str(bucket), [])
             steps[title][str(bucket)] = [*runs, [os.path.basename(run.path), run.rows, run.earliest]]
-            ages[title][batch] = ages.setdefault(title, {}).get(batch, 0) - len(pairs)
+            if title in self.keep_last:
+                ages[title][batch] = ages.setdefault(title, {}).get(batch, 0) - len(pairs)
 
     def waiting_until(self) -> int | None:
         """When the first of the messages that wait for another try is due, in microseconds."""
