@@ -123,6 +123,10 @@ class RouteCycle(PenstockError):
     """Channels that lead back to where they started."""
 
 
+class ChangedApp(PenstockError):
+    """An app that cannot go on where another version of it stopped."""
+
+
 class UnsupportedOnSpark(PenstockError):
     """Something that the reference can do and Spark cannot."""
 

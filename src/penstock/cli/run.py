@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -31,6 +32,10 @@ def run(
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Stream: end when what is there now is done.")] = False,
     trigger: Annotated[str | None, typer.Option(help='Stream: how often, like "1 second".')] = None,
+    max_batch: Annotated[
+        int | None, typer.Option(help="Stream: the most messages of a batch, from sources that count them.", min=1)
+    ] = None,
+    max_bytes: Annotated[str | None, typer.Option(help="Stream: about the most of files in a batch, like 9MB.")] = None,
     summary: Annotated[str | None, typer.Option(help="Write the numbers to this JSON file.")] = None,
     steps: Annotated[bool, typer.Option("--steps", help="Also print the numbers of every step.")] = False,
     metrics: Annotated[
@@ -49,18 +54,19 @@ def run(
     loaded = load(app)
     plan = loaded.plan
     for option, given in (
-        ("--checkpoint", checkpoint), ("--once", once), ("--trigger", trigger), ("--metrics-port", metrics_port)
+        ("--checkpoint", checkpoint), ("--once", once), ("--trigger", trigger), ("--metrics-port", metrics_port),
+        ("--max-batch", max_batch), ("--max-bytes", max_bytes),
     ):  # fmt: skip
         if given not in (None, False) and not stream:
             raise typer.BadParameter(f"{option} is for streams: add --stream")
-    settings = _settings(conf or [])
+    settings, limits = _settings(conf or []), _limits(max_batch, max_bytes)
     with Export(metrics or (), metrics_port) as export, Progress("starting Spark") as progress:
         from penstock.spark.session import session
 
         watch = Watch(loaded.name, progress, export)
         spark = session(loaded.name, master, settings)
         if stream:
-            result = _stream(loaded, spark, checkpoint, once, trigger, watch)
+            result = _stream(loaded, spark, checkpoint, once, trigger, limits, watch)
         else:
             result = _batch(loaded, spark, watch)
         export.update(result)
@@ -86,6 +92,17 @@ def _settings(conf: list[str]) -> dict[str, str]:
     return dict(setting.split("=", 1) for setting in conf)
 
 
+def _limits(max_batch: int | None, max_bytes: str | None) -> dict[str, int]:
+    """How much a micro-batch may have, where it is not the usual."""
+    limits = {} if max_batch is None else {"rows_per_batch": max_batch}
+    if max_bytes is not None:
+        found = re.fullmatch(r"([1-9][0-9]*) ?(KB|MB|GB)", max_bytes.upper())
+        if found is None:
+            raise typer.BadParameter(f"--max-bytes {max_bytes}: write a number of KB, MB or GB, like 9MB")
+        limits["bytes_per_batch"] = int(found[1]) * 1024 ** ("KB", "MB", "GB").index(found[2]) * 1024
+    return limits
+
+
 def _batch(app: App, spark: SparkSession, watch: Watch) -> Summary:
     from penstock.spark.run import run_batch
 
@@ -94,14 +111,20 @@ def _batch(app: App, spark: SparkSession, watch: Watch) -> Summary:
 
 
 def _stream(
-    app: App, spark: SparkSession, checkpoint: str | None, once: bool, trigger: str | None, watch: Watch
+    app: App,
+    spark: SparkSession,
+    checkpoint: str | None,
+    once: bool,
+    trigger: str | None,
+    limits: dict[str, int],
+    watch: Watch,
 ) -> Summary:
     from penstock.spark.stream import run_stream
 
     address = f"; numbers at {watch.export.address}" if watch.export.address else ""
     watch.progress.say(f"waiting for messages{address}; Ctrl-C stops")
     with _stop_at_interrupt(watch.progress) as stop:
-        return run_stream(app, checkpoint, once, trigger, spark, watch.show, stop).summary
+        return run_stream(app, checkpoint, once, trigger, spark, watch.show, stop, on_change=say, **limits).summary
 
 
 @contextmanager

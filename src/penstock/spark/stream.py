@@ -26,12 +26,15 @@ from penstock.spark.execute import execute
 from penstock.spark.failure import stopped
 from penstock.spark.lower import entered, lower
 from penstock.spark.read.arrive import Reading, arriving
+from penstock.spark.read.files import BYTES_PER_BATCH
+from penstock.spark.read.numbered import ROWS_PER_BATCH
 from penstock.spark.read.ticks import with_ticks
 from penstock.spark.rounds import Rounds
 from penstock.spark.run import RunResult, summarized
 from penstock.spark.session import session
 from penstock.spark.ship import ship
 from penstock.spark.state.table import StateTable
+from penstock.spark.upgrade import NOTHING, record, settle
 from penstock.spark.write.console import show
 from penstock.spark.write.intent import Counts, Journal
 from penstock.spark.write.outlets import Target, targets
@@ -52,12 +55,15 @@ def run_stream(
     spark: SparkSession | None = None,
     on_batch: Callable[[Summary], None] | None = None,
     stop: threading.Event | None = None,
-    rows_per_batch: int = 100_000,
+    rows_per_batch: int = ROWS_PER_BATCH,
+    bytes_per_batch: int = BYTES_PER_BATCH,
+    on_change: Callable[[str], None] | None = None,
 ) -> RunResult:
     """Micro-batches until stopped, or until what is there now is done (`once`).
 
     The checkpoint directory holds how far the stream has come: the same one continues, a new one starts afresh.
-    Without one, the position is forgotten when the run ends.
+    Without one, the position is forgotten when the run ends. `on_change` is told in one line what is different from the
+    app that ran there before; a difference with which it cannot go on is an error.
     """
     plan = app.plan
     check(plan)
@@ -68,11 +74,23 @@ def run_stream(
     scratch = tempfile.mkdtemp(prefix="penstock-")
     try:
         place = os.path.abspath(checkpoint) if checkpoint else os.path.join(scratch, "checkpoint")
+<<<<<<< HEAD
+        reading = Reading(spark, True, os.path.join(place, "penstock-sources"), rows_per_batch, bytes_per_batch)
+        state = Rounds(plan, StateTable(_state(place), HOLD)) if plan.remembers else None
+        journal = Journal(place)
+        batches = _Batches(plan, outlets, scratch, journal, state, on_batch)
+        data = _entered(plan, reading)
+        changed = _settled(plan, data, place, journal, state)
+        if changed and on_change:
+            on_change(changed)
+        data = with_ticks(data, spark, state.table.directory) if state else lower(plan, data)
+=======
         reading = Reading(spark, True, os.path.join(place, "penstock-sources"), rows_per_batch)
         state = Rounds(plan, StateTable(os.path.join(place, "penstock-state"), HOLD)) if plan.remembers else None
         batches = _Batches(plan, outlets, scratch, Journal(place), state, on_batch)
         data = _lowered(plan, reading, state.table.directory if state else None)
         batches.finish_again()
+>>>>>>> main
         query = _start(app, data, batches, place, once, trigger)
         batches.query = query
         _wait(query, stop)
@@ -83,10 +101,23 @@ def run_stream(
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _lowered(plan: Plan, reading: Reading, state: str | None) -> DataFrame:
-    """The whole plan over streaming rows, analysed once, run for every micro-batch.
+def _settled(plan: Plan, data: DataFrame, place: str, journal: Journal, state: Rounds | None) -> str | None:
+    """What is different from the app that ran at this checkpoint before."""
+    table = state.table if state is not None else None
+    kept = table or (StateTable(_state(place), HOLD) if os.path.isdir(_state(place)) else None)
+    contents = kept.contents(journal.notes_after) if kept is not None else NOTHING
+    return settle(place, plan, record(plan, data, table), contents)
 
-    With state, every micro-batch is analysed anew: what the steps hold has changed.
+
+def _state(place: str) -> str:
+    return os.path.join(place, "penstock-state")
+
+
+def _entered(plan: Plan, reading: Reading) -> DataFrame:
+    """The streaming rows at the start of their routes.
+
+    Without state the whole plan is analysed once and run for every micro-batch. With state, every micro-batch is
+    analysed anew: what the steps hold has changed.
     """
     sources = {
         entry.route: arriving(entry, reading).rows.observe(
@@ -94,8 +125,7 @@ def _lowered(plan: Plan, reading: Reading, state: str | None) -> DataFrame:
         )
         for entry in plan.entries
     }
-    data = entered(plan, sources)
-    return with_ticks(data, reading.spark, state) if state else lower(plan, data)
+    return entered(plan, sources)
 
 
 def _start(app: App, data: DataFrame, batches: _Batches, place: str, once: bool, trigger: str | None) -> StreamingQuery:

@@ -21,7 +21,7 @@ from penstock.plan.plan import Entry
 from penstock.spark import frame
 from penstock.spark.decode import decode, reads_nothing
 from penstock.spark.read import files
-from penstock.spark.read.numbered import StoredStream, numbered_source, rate_source
+from penstock.spark.read.numbered import ROWS_PER_BATCH, StoredStream, numbered_source, rate_source
 from penstock.spark.received import Arrival
 from penstock.spark.types import spark_type
 
@@ -45,24 +45,29 @@ _META = {
 
 @dataclass(frozen=True)
 class Reading:
-    """How a run reads its sources: once, or as a stream whose own notes are kept beside its checkpoint."""
+    """How a run reads its sources: once, or as a stream whose own notes are kept beside its checkpoint.
+
+    A micro-batch has at most so many rows of sources that have numbers, and about so many bytes of files.
+    """
 
     spark: SparkSession
     streaming: bool = False
     notes: str = ""
-    rows_per_batch: int = 100_000
+    rows_per_batch: int = ROWS_PER_BATCH
+    bytes_per_batch: int = files.BYTES_PER_BATCH
 
 
 def arriving(entry: Entry, reading: Reading) -> Arrival:
     """The messages of a source as rows with position, body and decoded fields."""
-    source, label = entry.source, f"penstock_{uuid.uuid4().hex}"
+    source, label, limit = entry.source, f"penstock_{uuid.uuid4().hex}", reading.bytes_per_batch
     match source:
         case Files():
             files.check(source, entry, reading.streaming)
             log = os.path.join(reading.notes, f"{entry.route}.jsonl")
-            return Arrival(_complete(_read(reading, label, files.files_source(label, entry, log))), label)
+            return Arrival(_complete(_read(reading, label, files.files_source(label, entry, log, limit))), label)
         case Rate():
-            return Arrival(_complete(_read(reading, label, rate_source(label, entry))), label)
+            made = rate_source(label, entry, reading.rows_per_batch)
+            return Arrival(_complete(_read(reading, label, made)), label)
         case Memory():
             return _decoded(_stored(source, entry, reading), entry, label)
         case Frame():
@@ -200,7 +205,8 @@ def _parquet(source: Parquet, entry: Entry, reading: Reading) -> DataFrame:
     if not os.path.exists(source.path):
         raise BadEndpoint(f"route {entry.route!r} reads {source.path}, and there is no such file")
     schema = entry.format.schema
-    reader = reading.spark.readStream if reading.streaming else reading.spark.read
+    limited = reading.spark.readStream.option("maxBytesPerTrigger", reading.bytes_per_batch)
+    reader = limited if reading.streaming else reading.spark.read
     data = reader.schema(spark_type(schema)).parquet(os.path.abspath(source.path))  # type: ignore[arg-type]
     whole = F.struct(*(F.col(f"`{name}`") for name in schema.names))
     wanted = [

@@ -74,8 +74,9 @@ class FilesStream(FilesReader, DataSourceStreamReader, SupportsTriggerAvailableN
     A file must be complete when it appears (write it elsewhere and rename it).
     """
 
-    def __init__(self, entry: Entry, log: str) -> None:
+    def __init__(self, entry: Entry, log: str, bytes_per_batch: int = BYTES_PER_BATCH) -> None:
         super().__init__(entry)
+        self.bytes_per_batch = bytes_per_batch
         self.log: str = log
         self.target: int | None = None
 
@@ -83,7 +84,7 @@ class FilesStream(FilesReader, DataSourceStreamReader, SupportsTriggerAvailableN
         return {"chunks": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadMaxBytes(BYTES_PER_BATCH)
+        return ReadMaxBytes(self.bytes_per_batch)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self.target = len(self._discover())
@@ -93,7 +94,7 @@ class FilesStream(FilesReader, DataSourceStreamReader, SupportsTriggerAvailableN
         last = len(known) if self.target is None else max(self.target, start["chunks"])
         if isinstance(limit, ReadAllAvailable):
             return {"chunks": last}
-        budget, number = getattr(limit, "max_bytes", BYTES_PER_BATCH), start["chunks"]
+        budget, number = getattr(limit, "max_bytes", self.bytes_per_batch), start["chunks"]
         while number < last and (budget > 0 or number == start["chunks"]):
             budget -= known[number].end - known[number].start
             number += 1
@@ -164,7 +165,7 @@ def _drop_half_line(file: BinaryIO) -> None:
     file.truncate(content.rfind(b"\n") + 1)
 
 
-def files_source(name: str, entry: Entry, log: str) -> type[DataSource]:
+def files_source(name: str, entry: Entry, log: str, bytes_per_batch: int = BYTES_PER_BATCH) -> type[DataSource]:
     """A data source class for one entry; Spark pickles it to where it is needed, which may be in another directory."""
     assert isinstance(entry.source, Files)
     placed = replace(entry, source=replace(entry.source, path=os.path.abspath(entry.source.path)))
@@ -181,6 +182,6 @@ def files_source(name: str, entry: Entry, log: str) -> type[DataSource]:
             return FilesReader(placed)
 
         def streamReader(self, schema: Any) -> DataSourceStreamReader:
-            return FilesStream(placed, log)
+            return FilesStream(placed, log, bytes_per_batch)
 
     return FilesSource

@@ -45,15 +45,16 @@ def ranges(first: int, last: int, parts: int = 2) -> list[InputPartition]:
 class RateStream(RateReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """As many messages as the seconds since the first start allow; the start is part of the offset."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: Entry, rows_per_batch: int) -> None:
         super().__init__(entry)
+        self.rows_per_batch = rows_per_batch
         self.target: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:
         return {"started": time.time(), "rows": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadMaxRows(ROWS_PER_BATCH)
+        return ReadMaxRows(self.rows_per_batch)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self.target = self.source.count
@@ -62,7 +63,7 @@ class RateStream(RateReader, DataSourceStreamReader, SupportsTriggerAvailableNow
         due = int((time.time() - start["started"]) * self.source.per_second)
         rows = due if self.target is None else self.target
         if not isinstance(limit, ReadAllAvailable):
-            rows = min(rows, start["rows"] + ROWS_PER_BATCH)
+            rows = min(rows, start["rows"] + self.rows_per_batch)
         return {"started": start["started"], "rows": max(rows, start["rows"])}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:  # type: ignore[override]
@@ -119,5 +120,7 @@ def numbered_source(
     return NumberedSource
 
 
-def rate_source(name: str, entry: Entry) -> type[DataSource]:
-    return numbered_source(name, row_type(entry), lambda: RateReader(entry), lambda: RateStream(entry))
+def rate_source(name: str, entry: Entry, rows_per_batch: int = ROWS_PER_BATCH) -> type[DataSource]:
+    return numbered_source(
+        name, row_type(entry), lambda: RateReader(entry), lambda: RateStream(entry, rows_per_batch)
+    )

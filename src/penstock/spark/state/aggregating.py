@@ -31,12 +31,11 @@ from penstock.spark.state.rows import (
     COMPLETES,
     GROUP_SIZE,
     KEY,
-    WEIGHT,
     Fates,
     replaced,
 )
 from penstock.spark.state.segments import NEW_GROUP, OPEN, PREDICATE, SIZE, Segments, segments
-from penstock.spark.state.store import DEADLINE, GONE, LEADING, NEVER
+from penstock.spark.state.store import DEADLINE, GONE, LEADING, NEVER, WEIGHT
 from penstock.spark.state.task import Moment, Outcome, filled
 
 CLOSED, OPENED, TOUCHED = "closed", "opened", "touched"

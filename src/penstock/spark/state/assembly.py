@@ -14,7 +14,8 @@ from penstock.patterns.strategy import AGGREGATE_FAILED, FOLD_FAILED, overflow_r
 from penstock.spark import frame
 from penstock.spark.state.keys import Flags, Numbers, ranges
 from penstock.spark.state.reduce import FIRST, LAST, SUM, last_present, lists, overflows, reduced, rough
-from penstock.spark.state.rows import GROUP_SIZE, WEIGHT, Fates, replaced
+from penstock.spark.state.rows import GROUP_SIZE, Fates, replaced
+from penstock.spark.state.store import WEIGHT
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from penstock.spark import frame
 from penstock.spark.state.keys import HIGH, LOW, Keys
-from penstock.spark.state.rows import WEIGHT, replaced
-from penstock.spark.state.store import DEADLINE, GONE, LEADING, NEVER
+from penstock.spark.state.rows import replaced
+from penstock.spark.state.store import DEADLINE, GONE, LEADING, NEVER, WEIGHT
 from penstock.spark.state.task import Moment, Outcome, filled
 
 BATCH = "batch"

@@ -80,6 +80,8 @@ def remembered(
     inputs: Sequence[str] = (),
 ) -> DataFrame:
     """The rows after the step: `inputs` are columns that only the task reads, `added` those that it makes."""
+    if snapshot.on_payload is not None:
+        snapshot.on_payload(stage.title, algorithm.payload)
     known = {scope_column(scope): scope for scope in scopes}
     spread = F.when(here(stage, places), F.col(HIGH)).otherwise(F.hash(ID).cast("bigint"))
     bucket = F.pmod(spread, F.lit(snapshot.buckets)).cast("int")

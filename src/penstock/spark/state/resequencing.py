@@ -11,9 +11,9 @@ from penstock.patterns.key import DISCARD, HOLD
 from penstock.patterns.resequence import DUPLICATE_SEQUENCE, LATE_MESSAGE, PASS, duplicate_reason, late_reason
 from penstock.spark import frame
 from penstock.spark.state.keys import HIGH, LOW, Flags, Keys, Numbers
-from penstock.spark.state.rows import SEQUENCE, WEIGHT, Fates, in_place_of_first, replaced
+from penstock.spark.state.rows import SEQUENCE, Fates, in_place_of_first, replaced
 from penstock.spark.state.segments import segments
-from penstock.spark.state.store import DEADLINE, GONE, LEADING, NEVER
+from penstock.spark.state.store import DEADLINE, GONE, LEADING, NEVER, WEIGHT
 from penstock.spark.state.task import Moment, Outcome, filled
 
 EXPECTED, TOUCHED = "expected", "touched"

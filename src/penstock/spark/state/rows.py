@@ -15,9 +15,7 @@ from penstock.patterns.aggregate import CLOSED_GROUP, closed_reason
 from penstock.patterns.node import DEAD as DEAD_POLICY
 from penstock.spark import frame
 from penstock.spark.state.keys import Numbers
-
-WEIGHT = "weight"
-"""The column of state that says how many messages a row stands for."""
+from penstock.spark.state.store import WEIGHT
 
 KEY, COMPLETES, SEQUENCE = "key", "completes", "sequence"
 COMPLETED_BY, GROUP_SIZE = "completed_by", "group_size"

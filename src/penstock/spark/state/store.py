@@ -15,10 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.errors import ChangedApp
 from penstock.spark.state.keys import HIGH, LOW, Flags, Keys, Numbers, ranges
 from penstock.spark.write.durable import sync
 
 DEADLINE, GONE = "deadline", "gone"
+WEIGHT = "weight"
+"""The column of state that says how many messages a row stands for."""
+
 NEVER = np.iinfo(np.int64).max
 """Microseconds since 1970 that never come."""
 
@@ -74,8 +78,8 @@ def write_run(table: pa.Table, directory: str) -> Run:
 class Bucket:
     """What the keys of one bucket hold, oldest run first. `payload` are the columns after the leading ones."""
 
-    def __init__(self, runs: Sequence[Run], payload: pa.Schema) -> None:
-        self.runs = list(runs)
+    def __init__(self, runs: Sequence[Run], payload: pa.Schema, title: str = "") -> None:
+        self.runs, self.title = list(runs), title
         self.schema = pa.schema([*LEADING, *payload])
 
     def find(self, wanted: Keys) -> pa.Table:
@@ -87,7 +91,7 @@ class Bucket:
             first = run.keys.find(wanted[left])
             found = first >= 0
             positions, lengths = _rows_of(run, first[found])
-            pieces.append(run.table.take(pa.array(positions)))
+            pieces.append(self._readable(run.table.take(pa.array(positions))))
             places.append(np.repeat(left[found], lengths))
             left = left[~found]
             if not len(left):
@@ -129,10 +133,30 @@ class Bucket:
         while first > 0 and self.runs[first - 1].rows <= 2 * total:
             first -= 1
             total += self.runs[first].rows
-        merged = _merged([*(run.table for run in self.runs[first:]), table], oldest=first == 0)
+        merged = _merged([*(_conformed(run.table, self.schema) for run in self.runs[first:]), table], oldest=first == 0)
         if first == 0:
             merged = merged.filter(alive(merged))
         return [*self.runs[:first], *([write_run(merged, directory)] if len(merged) else [])]
+
+    def _readable(self, rows: pa.Table) -> pa.Table:
+        """Rows that another version of the app may have written: its keys can be read, its messages cannot."""
+        if rows.schema.equals(self.schema):
+            return rows
+        if pc.any(pc.and_(pc.invert(rows.column(GONE)), pc.greater(rows.column(WEIGHT), 0))).as_py():
+            raise ChangedApp(f"step {self.title!r} holds messages that were stored with other fields than it has now",
+                             fix="start the app as it was, or start with a new checkpoint")  # fmt: skip
+        return _conformed(rows, self.schema)
+
+
+def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with the columns of the schema; what it has with another type, or does not have, is null."""
+    if table.schema.equals(schema):
+        return table
+    known = {field.name: field.type for field in table.schema}
+    return pa.table(
+        [table.column(f.name) if known.get(f.name) == f.type else pa.nulls(len(table), f.type) for f in schema],
+        schema=schema,
+    )
 
 
 def gone(keys: Keys, schema: pa.Schema) -> pa.Table:

@@ -7,8 +7,13 @@ import json
 import os
 import time
 from collections import Counter
+<<<<<<< HEAD
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+=======
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+>>>>>>> main
 from typing import Any
 
 import numpy as np
@@ -32,7 +37,7 @@ class Snapshot:
     """What all steps hold before a batch, the moment of the batch, and what a stop means to steps that do not say.
 
     Messages in the `waiting` files that became due after `since` are to be tried again. `ages` has, for steps that
-    count them, the number of keys that each batch brought.
+    count them, the number of keys that each batch brought. `on_payload` is told what each step keeps of a message.
     """
 
     directory: str
@@ -43,6 +48,7 @@ class Snapshot:
     waiting: tuple[str, ...]
     steps: Mapping[str, Mapping[int, list[Run]]]
     ages: Mapping[str, Mapping[int, int]]
+    on_payload: Callable[[str, pa.Schema], None] | None = None
 
     def runs(self, title: str) -> Mapping[int, list[Run]]:
         return self.steps.get(title, {})
@@ -59,6 +65,15 @@ def _oldest(ages: Mapping[int, int], keep_last: int) -> int:
         if younger < keep_last:
             return batch
     return 0
+
+
+@dataclass(frozen=True)
+class Contents:
+    """By step: messages in its state, messages that will be tried again there, and all rows, also those of keys."""
+
+    messages: Mapping[str, int]
+    waiting: Mapping[str, int]
+    rows: Mapping[str, int]
 
 
 class StateTable:
@@ -124,9 +139,9 @@ class StateTable:
         ages: dict[str, dict[str, int]] = {title: dict(counts) for title, counts in newest.get("ages", {}).items()}
         waiting = [room for room in newest.get("waiting", []) if room["latest"] > now]
         forgotten: list[dict[str, Any]] = []
-        held: Counter[str] = Counter(newest.get("held", {}))
+        held, waits = (Counter[str](newest.get(name, {})) for name in ("held", "waits"))
         for note in map(json.loads, notes):
-            held.update(note.get("waits", {}))
+            waits.update(note.get("waits", {}))
             if "runs" in note:
                 held[note["step"]] += note["held"]
                 runs = [[os.path.basename(path), rows, earliest] for path, rows, earliest in note["runs"]]
@@ -146,7 +161,11 @@ class StateTable:
             "waiting": waiting,
             "ages": {title: self._recent(title, counts) for title, counts in ages.items()},
             "held": {title: count for title, count in held.items() if count},
+<<<<<<< HEAD
+            "waits": {title: count for title, count in waits.items() if count},
+=======
             "stopped": stopped,
+>>>>>>> main
         }
         write_whole(self._manifest(batch), json.dumps(record).encode())
         self._clean(batch)
@@ -157,9 +176,25 @@ class StateTable:
         return {batch: count for batch, count in counts.items() if int(batch) >= oldest}
 
     def held(self) -> dict[str, int]:
-        """How many messages wait at each step, after the newest batch."""
+        """How many messages wait at each step, in its state or for another try, after the newest batch."""
         newest = self._newest(None) or {}
-        return {title: int(count) for title, count in newest.get("held", {}).items()}
+        return dict(Counter(newest.get("held", {})) + Counter(newest.get("waits", {})))
+
+    def contents(self, pending: Callable[[int], Iterable[str]]) -> Contents:
+        """What a new version of the app would find. `pending` has the notes of later batches that are not here yet."""
+        newest = self._newest(None) or {"batch": -1}
+        held, waits = (Counter[str](newest.get(name, {})) for name in ("held", "waits"))
+        runs = {(title, number): sum(run[1] for run in found)
+                for title, buckets in newest.get("steps", {}).items() for number, found in buckets.items()}  # fmt: skip
+        for note in map(json.loads, pending(newest["batch"])):
+            waits.update(note.get("waits", {}))
+            if "runs" in note:
+                held[note["step"]] += note["held"]
+                runs[note["step"], str(note["bucket"])] = sum(rows for _, rows, _ in note["runs"])
+        rows: Counter[str] = Counter()
+        for (title, _), count in runs.items():
+            rows[title] += count
+        return Contents(+held, +waits, +rows)
 
     def _forget(
         self, keys: list[dict[str, Any]], steps: dict[str, dict[str, Any]], ages: dict[str, dict[str, int]], batch: str

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from penstock.spark.frame import AT, BODY, NOTE, VISITED
 from penstock.spark.state.keys import HIGH, Keys
-from penstock.spark.state.rows import WEIGHT, bits
-from penstock.spark.state.store import Bucket, Run, gone, sorted_by_key
+from penstock.spark.state.rows import bits
+from penstock.spark.state.store import WEIGHT, Bucket, Run, gone, sorted_by_key
 
 ROWS_AT_ONCE = 50_000
 ROWS_PER_BATCH = 10_000
@@ -107,7 +107,7 @@ class _Visit:
     visited: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.bucket = Bucket(self.task.runs.get(self.number, []), self.task.algorithm.payload)
+        self.bucket = Bucket(self.task.runs.get(self.number, []), self.task.algorithm.payload, self.task.title)
         self.due = self.bucket.all_keys() if self.task.moment.stops else self.bucket.due(self.task.moment.now)
 
     def process(self, rows: pa.Table, last: bool = True) -> list[pa.Table]:

@@ -7,6 +7,8 @@ the same ones.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -123,9 +125,16 @@ def _wait(policy: Redelivery, tries: Column) -> Column:
 
 
 def envelope(data: DataFrame, plan: Plan) -> Column:
-    """A waiting message with everything that is known about it, as one JSON text."""
+    """A waiting message with everything that is known about it, as one JSON text.
+
+    It names its step: the number may be another one when the app has changed meanwhile.
+    """
     bodies = [scope_column(scope) for scope in scopes(plan) if scope_column(scope) in data.columns]
-    columns = [F.unix_micros(name).alias(name) if name == frame.TIME else F.col(name) for name in _KEPT]
+    written = {
+        frame.TIME: F.unix_micros(frame.TIME),
+        RESUME: _looked_up({number: title for title, number in Places.of(plan).resumes.items()}, F.col(RESUME)),
+    }
+    columns = [written[name].alias(name) if name in written else F.col(name) for name in _KEPT]
     return F.to_json(F.struct(*columns, *bodies)).cast("binary")
 
 
@@ -133,14 +142,15 @@ def released(spark_session: SparkSession, plan: Plan, snapshot: Snapshot) -> Dat
     """The messages that are due by now and were not in the batch before, at the step where they go on."""
     if not snapshot.waiting:
         return None
-    fields = [spark.StructField(name, spark.DataType.fromDDL(kind)) for name, kind in _KEPT.items()]
+    kinds = {**_KEPT, RESUME: "string"}
+    fields = [spark.StructField(name, spark.DataType.fromDDL(kind)) for name, kind in kinds.items()]
     fields += [spark.StructField(scope_column(scope), spark_type(_with_paths(scope, plan))) for scope in scopes(plan)]
     text = spark_session.read.text(list(snapshot.waiting))
     rows = text.select(F.from_json("value", spark.StructType(fields)).alias("row")).select("row.*")
     due = rows.filter((F.col(DUE) > snapshot.since) & (F.col(DUE) <= snapshot.moment.now))
     nothing = {name: F.lit(None).cast(_ADDED[name]) for name in (DUE, RESUME)}
     again = {
-        AT: F.col(RESUME),
+        AT: _looked_up(Places.of(plan).resumes, F.col(RESUME)),
         ERROR: F.lit(None).cast(frame.ERROR_TYPE),
         **nowhere(Places.of(plan)),
         frame.TIME: F.timestamp_micros(frame.TIME),
@@ -153,6 +163,10 @@ def _with_paths(scope: Scope, plan: Plan) -> Struct:
     paths = [path for entry in plan.entries if entry.scope.number == scope.number for path in entry.paths]
     found = [(expression_key(path), path.kind) for path in paths if isinstance(path, nodes.XPath)]
     return Struct((*scope.wanted.fields, *found))
+
+
+def _looked_up(table: Mapping[Any, Any], key: Column) -> Column:
+    return F.element_at(F.create_map(*(F.lit(part) for pair in table.items() for part in pair)), key)
 
 
 def scopes(plan: Plan) -> list[Scope]:

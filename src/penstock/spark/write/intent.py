@@ -82,21 +82,22 @@ class Journal:
 
     def find(self, number: int, query: str) -> Intent | None:
         """The intent of this batch of this query, if it came so far."""
-        path = self._path(number)
-        try:
-            with open(path, "rb") as file:
-                intent = msgspec.json.decode(file.read(), type=Intent)
-        except FileNotFoundError:
+        intent = _read(self._path(number))
+        if intent is None:
             return None
-        except msgspec.DecodeError as error:
-            raise BadEndpoint(f"cannot read {path}: {error}",
-                              fix="restore the checkpoint, or start with a new one") from None  # fmt: skip
         if not intent.key.endswith(f"-{query}-{number:09d}"):
             return None  # of a stream whose checkpoint was deleted but for this
         if intent.offsets != self._seal(number):
             raise BadEndpoint(f"batch {number} was computed before, from other messages than its checkpoint says now",
                               fix="restore the checkpoint as it was, or start with a new one")  # fmt: skip
         return intent
+
+    def notes_after(self, number: int) -> list[str]:
+        """What those who keep state will be told of batches after this one: computed, and not yet published."""
+        names = sorted(os.listdir(self.directory)) if os.path.isdir(self.directory) else []
+        later = [name for name in names if name[:-5].isdigit() and int(name[:-5]) > number]
+        intents = (_read(os.path.join(self.directory, name)) for name in later)
+        return [note for intent in intents if intent is not None for note in intent.notes]
 
     def _seal(self, number: int) -> str:
         """Which messages the batch has, in Spark's words. Spark does not make sure that they last: we do."""
@@ -109,3 +110,14 @@ class Journal:
 
     def _path(self, number: int) -> str:
         return os.path.join(self.directory, f"{number:09d}.json")
+
+
+def _read(path: str) -> Intent | None:
+    try:
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=Intent)
+    except FileNotFoundError:
+        return None
+    except msgspec.DecodeError as error:
+        raise BadEndpoint(f"cannot read {path}: {error}",
+                          fix="restore the checkpoint, or start with a new one") from None  # fmt: skip
