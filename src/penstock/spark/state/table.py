@@ -7,13 +7,10 @@ import json
 import os
 import time
 from collections import Counter
-<<<<<<< HEAD
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-=======
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
->>>>>>> main
 from typing import Any
 
 import numpy as np
@@ -161,11 +158,8 @@ class StateTable:
             "waiting": waiting,
             "ages": {title: self._recent(title, counts) for title, counts in ages.items()},
             "held": {title: count for title, count in held.items() if count},
-<<<<<<< HEAD
             "waits": {title: count for title, count in waits.items() if count},
-=======
             "stopped": stopped,
->>>>>>> main
         }
         write_whole(self._manifest(batch), json.dumps(record).encode())
         self._clean(batch)
