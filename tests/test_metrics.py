@@ -81,7 +81,7 @@ def test_the_text_that_prometheus_reads() -> None:
 
 
 def test_a_run_that_has_begun_has_numbers_too() -> None:
-    assert "penstock_batches_total{app=\"idle\"} 0\n" in exposition(Summary("idle"))
+    assert 'penstock_batches_total{app="idle"} 0\n' in exposition(Summary("idle"))
     assert "timestamp" not in exposition(Summary("idle"))
 
 

@@ -137,9 +137,7 @@ class Once:
 
 @pytest.mark.parametrize("message", ["current", "original"])
 @pytest.mark.parametrize("deduplicated", [False, True])
-def test_another_try_is_no_other_message(
-    message: str, deduplicated: bool, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_another_try_is_no_other_message(message: str, deduplicated: bool, spark: SparkSession, tmp_path: Path) -> None:
     given: list[object] = [{"id": number} for number in (1, 2, 2, 9)]
 
     def built(home: Path) -> App:

@@ -121,6 +121,4 @@ def numbered_source(
 
 
 def rate_source(name: str, entry: Entry, rows_per_batch: int = ROWS_PER_BATCH) -> type[DataSource]:
-    return numbered_source(
-        name, row_type(entry), lambda: RateReader(entry), lambda: RateStream(entry, rows_per_batch)
-    )
+    return numbered_source(name, row_type(entry), lambda: RateReader(entry), lambda: RateStream(entry, rows_per_batch))
