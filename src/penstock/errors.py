@@ -123,6 +123,10 @@ class RouteCycle(PenstockError):
     """Channels that lead back to where they started."""
 
 
+class CannotReplay(PenstockError):
+    """A dead letter that cannot go on where it is asked to."""
+
+
 class UnsupportedOnSpark(PenstockError):
     """Something that the reference can do and Spark cannot."""
 

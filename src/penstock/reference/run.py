@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from penstock.endpoints.memory import as_messages
 from penstock.errors import BadRoute, UnknownChannel, did_you_mean
-from penstock.message import Message
+from penstock.message import DeadLetter, Message
 from penstock.plan.plan import Entry, Plan
 from penstock.reference.outcome import Outcome, Trace, TraceStep
+from penstock.reference.resume import STEP, entrances
 from penstock.reference.runner import DECODE, Runner, decode
 
-__all__ = ["DECODE", "Outcome", "Trace", "TraceStep", "decode", "run", "run_batches", "trace"]
+__all__ = ["DECODE", "Outcome", "Trace", "TraceStep", "decode", "replay", "run", "run_batches", "trace"]
 
 Messages = Mapping[str, Iterable[object]] | Iterable[object]
 
@@ -49,6 +50,21 @@ def run_batches(
         total.add(outcome)
     total.batches = outcomes
     return total
+
+
+def replay(
+    plan: Plan, letters: Iterable[DeadLetter], at: str = STEP, source: str | None = None, now: float = 0.0
+) -> Outcome:
+    """Dead letters through the plan again, to the end, from the step that failed or from the start."""
+    runner = Runner(plan)
+    found = entrances(plan, letters, at, source)
+    outcome = runner.batch(
+        now,
+        [(one.reader, one.message) for one in found if one.stage is None],
+        [(one.stage, one.message) for one in found if one.stage is not None],
+    )
+    outcome.add(runner.stop())
+    return outcome
 
 
 def trace(plan: Plan, message: object, route: str | None = None) -> Trace:

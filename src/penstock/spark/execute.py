@@ -31,6 +31,7 @@ class Executed:
     intent: Intent
     kept: Kept
     query: DataFrame
+    staging: Staging
 
 
 def count_columns(plan: Plan, places: Places) -> list[Column]:
@@ -68,10 +69,10 @@ def execute(
         staging.seal(targets.values(), sealed.files)
         record(sealed)
     try:
-        return Executed(intent, publish(intent, targets, staging, first), query)
+        return Executed(intent, publish(intent, targets, staging, first), query, staging)
     except BaseException:
         if not recorded:  # nobody will publish it again
-            _forget(targets, staging)
+            forget(targets, staging)
         raise
 
 
@@ -91,7 +92,7 @@ def compute(
         counted = rows.agg(*columns)
         return Intent(staging.key, _counts(counted.collect()[0].asDict(), places)), counted
     observed = rows.observe(observation, *columns).drop(COPIES, DUE)
-    _forget(targets, staging)
+    forget(targets, staging)
     try:
         chosen = observed.filter(F.col(AT).isin(*targets, NOTE))
         written = chosen.mapInArrow(TaskWriter(targets, staging), MANIFEST)
@@ -100,7 +101,7 @@ def compute(
             if row.place in targets:
                 staging.check_visible(targets[row.place], row.path)
     except BaseException:
-        _forget(targets, staging)
+        forget(targets, staging)
         raise
     files = tuple(
         StagedFile(target.name, row.path, staging.final(target, row.partition), row.rows, row.partition)
@@ -130,7 +131,8 @@ def _waiting_note(observed: Mapping[str, int], files: tuple[StagedFile, ...], re
     return {"held": observed["waiting"] - released, "waiting": {"files": names, **times}}
 
 
-def _forget(targets: Mapping[int, Target], staging: Staging) -> None:
+def forget(targets: Mapping[int, Target], staging: Staging) -> None:
+    """Remove what a pass has staged."""
     for target in targets.values():
         staging.clear(target)
 

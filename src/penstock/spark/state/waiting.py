@@ -17,7 +17,9 @@ from penstock.formats import Json
 from penstock.patterns.idempotent import Idempotent
 from penstock.patterns.redelivery import ERRORS, ORIGINAL, REDELIVERED, Redelivery
 from penstock.plan.plan import Plan, PlannedRoute, Scope, Stage
+from penstock.schema import Struct
 from penstock.spark import frame
+from penstock.spark.decode import decoded_type
 from penstock.spark.frame import AT, DEAD, ERROR, HEADERS, ID, SCOPE, WAITING, Places, change, scope_column
 from penstock.spark.state.table import Snapshot
 from penstock.spark.types import spark_type
@@ -83,18 +85,25 @@ def parked(data: DataFrame, route: PlannedRoute, places: Places, snapshot: Snaps
     before = F.coalesce(F.col(HEADERS), F.create_map().cast("map<string, string>"))
     columns: dict[str, Column] = {
         DUE: F.lit(snapshot.moment.now) + _wait(policy, tries),
-        RESUME: F.lit(places.resume(route.stages[0])) if first else F.element_at(steps, error.getField("step")),
+        RESUME: F.element_at(steps, error.getField("step")),
         TRIES: F.struct(F.lit(route.name).alias("route"), (tries + 1).alias("count")),
         HEADERS: _with_header(before, tries.cast("string")),
         ERROR: F.lit(None).cast(frame.ERROR_TYPE),
         AT: F.lit(WAITING),
     }
     if first:
-        form = F.col(FIRST_FORM)
+        # A dead letter that was replayed at a step came there, not to the start: it has no first form.
+        form, came = F.col(FIRST_FORM), F.col(FIRST_FORM).isNotNull()
         restored = {
             name: form.getField(name) for name in (ID, frame.PARENT, frame.INDEX, frame.COUNT, SCOPE, frame.ORDER)
         }
-        columns |= restored | {HEADERS: _with_header(form.getField(HEADERS), tries.cast("string"))}
+        restored |= {
+            HEADERS: _with_header(form.getField(HEADERS), tries.cast("string")),
+            RESUME: F.lit(places.resume(route.stages[0])),
+        }
+        columns |= {
+            name: F.when(came, column).otherwise(columns.get(name, F.col(name))) for name, column in restored.items()
+        }
     return change(data.withColumn("_again", again), F.col("_again"), columns).drop("_again")
 
 
@@ -132,7 +141,7 @@ def released(spark_session: SparkSession, plan: Plan, snapshot: Snapshot) -> Dat
     if not snapshot.waiting:
         return None
     fields = [spark.StructField(name, spark.DataType.fromDDL(kind)) for name, kind in _KEPT.items()]
-    fields += [spark.StructField(scope_column(scope), spark_type(scope.wanted)) for scope in scopes(plan)]
+    fields += [spark.StructField(scope_column(scope), spark_type(fields_of(plan, scope))) for scope in scopes(plan)]
     text = spark_session.read.text(list(snapshot.waiting))
     rows = text.select(F.from_json("value", spark.StructType(fields)).alias("row")).select("row.*")
     due = rows.filter((F.col(DUE) > snapshot.since) & (F.col(DUE) <= snapshot.moment.now))
@@ -144,6 +153,13 @@ def released(spark_session: SparkSession, plan: Plan, snapshot: Snapshot) -> Dat
         frame.TIME: F.timestamp_micros(frame.TIME),
     }
     return due.withColumns(again).withColumns(nothing)
+
+
+def fields_of(plan: Plan, scope: Scope) -> Struct:
+    """The fields of a scope as rows have them: a source also leaves what its paths have found."""
+    entry = next((entry for entry in plan.entries if entry.scope.number == scope.number), None)
+    paths = decoded_type(entry).fields[len(scope.wanted.fields) :] if entry is not None else ()
+    return Struct((*scope.wanted.fields, *paths))
 
 
 def scopes(plan: Plan) -> list[Scope]:
