@@ -127,6 +127,10 @@ class CannotReplay(PenstockError):
     """A dead letter that cannot go on where it is asked to."""
 
 
+class BudgetExceeded(PenstockError):
+    """More messages of a batch failed than its app allows."""
+
+
 class UnsupportedOnSpark(PenstockError):
     """Something that the reference can do and Spark cannot."""
 

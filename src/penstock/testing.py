@@ -124,7 +124,7 @@ def on_lists(app: App, messages: Mapping[str, Iterable[object]], partitions: int
     ]
     bare = [replace(route, steps=tuple(_without_sink(step) for step in route.steps)) for route in routes]
     kept = {channel: Memory(format=getattr(sink, "format", None)) for channel, sink in app.sinks.items()}
-    return App(app.name, *bare, sinks=kept, dead_letters=Memory())
+    return App(app.name, *bare, sinks=kept, dead_letters=Memory(), error_budget=app.error_budget)
 
 
 def _without_sink(step: Any) -> Any:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from penstock.delivery import EXACTLY_ONCE, includes
 from penstock.endpoints.simple import Void
 from penstock.plan.plan import Plan
+from penstock.spark.budget import check_budget
 from penstock.spark.frame import AT, BODY, COPIES, DEAD, NOTE, WAITING, Places
 from penstock.spark.state.waiting import CHANNEL, DUE
 from penstock.spark.write.encode import encoded
@@ -60,6 +61,11 @@ def execute(
     batch.
     """
     intent, query = compute(data, plan, targets, staging, released)
+    try:
+        check_budget(plan, intent, targets)
+    except BaseException:
+        forget(targets, staging)
+        raise
     recorded = record is not None and (
         plan.remembers or any(includes(target.delivery, EXACTLY_ONCE) for target in targets.values())
     )

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 
 from penstock.patterns.key import FLUSH
 from penstock.plan.plan import Plan
+from penstock.spark.budget import check_budget
 from penstock.spark.execute import Executed, compute, forget
 from penstock.spark.lower import lower
 from penstock.spark.rounds import Rounds
@@ -58,7 +59,7 @@ def computed(
     lasting: str,
     resumes_at: Collection[str] = (),
 ) -> Whole:
-    """All passes over the messages; no sink has changed when this ends."""
+    """All passes over the messages, within their error budget; no sink has changed when this ends."""
     passes: list[Executed] = []
     try:
         for done in _passes(plan, data, targets, key, scratch, lasting, resumes_at):
@@ -67,7 +68,13 @@ def computed(
         for done in passes:
             forget(targets, done.staging)
         raise
-    return Whole(_joined(key, passes), passes[0].query, targets, tuple(done.staging for done in passes))
+    whole = Whole(_joined(key, passes), passes[0].query, targets, tuple(done.staging for done in passes))
+    try:
+        check_budget(plan, whole.intent, targets)
+    except BaseException:
+        whole.forget()
+        raise
+    return whole
 
 
 def _passes(
