@@ -151,7 +151,7 @@ def test_yaml_and_explain_have_the_budget() -> None:
         "app: a\n"
         "routes:\n"
         "  - route: r\n"
-        "    from: {rate: true}\n"
+        "    from: {rate: 1}\n"
         "    steps:\n"
         "      - to: {channel: x, sink: void}\n"
         "error_budget: 0.01\n"
