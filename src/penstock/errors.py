@@ -123,8 +123,16 @@ class RouteCycle(PenstockError):
     """Channels that lead back to where they started."""
 
 
+class BudgetExceeded(PenstockError):
+    """More messages of a batch failed than its app allows."""
+
+
 class ChangedApp(PenstockError):
     """An app that cannot go on where another version of it stopped."""
+
+
+class CannotReplay(PenstockError):
+    """A dead letter that cannot go on where it is asked to."""
 
 
 class UnsupportedOnSpark(PenstockError):

@@ -37,13 +37,15 @@ class Journey:
 
     `order` is its place: source, topic, partition, offset, then the number of the part or copy at every step that
     made several. `attempt` is the number of the try in this route, `original` the message as it came to the route.
-    `admitted` has the keys under which idempotent receivers let it through: step, key, batch.
+    `admitted` has the keys under which idempotent receivers let it through: step, key, batch. `tried` says how often a
+    dead letter that comes again was tried before, in the route where it died.
     """
 
     order: tuple[Any, ...] = ()
     attempt: int = 1
     original: Message | None = None
     admitted: tuple[tuple[str, Any, int], ...] = ()
+    tried: tuple[str, int] = ("", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that could not go on, and why."""
+    """A message that could not go on, and why; its `fields` are the body as it came to that step."""
 
     message: Message
     route: str

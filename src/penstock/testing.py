@@ -19,6 +19,7 @@ from penstock.endpoints.memory import Memory
 from penstock.errors import BadRoute, UnknownChannel, did_you_mean
 from penstock.message import DeadLetter, Message
 from penstock.reference import run as reference
+from penstock.reference.resume import STEP
 from penstock.route.app import App
 from penstock.summary import Summary
 
@@ -84,6 +85,25 @@ def run(
     return Result(result.channels, result.dead, result.summary)
 
 
+def replay(
+    app: App, letters: Iterable[DeadLetter], engine: str = REFERENCE, at: str = STEP, source: str | None = None
+) -> Result:
+    """Send dead letters of a result through an app again, at the step that failed or from the start.
+
+    The app may be another than the one they died in: the same, mended.
+    """
+    tested = on_lists(app, {})
+    if engine == REFERENCE:
+        outcome = reference.replay(tested.plan, letters, at, source)
+        return Result(outcome.channels, outcome.dead, outcome.summary(app.name))
+    if engine != SPARK:
+        raise BadRoute(f"there is no engine {engine!r} for replays", fix=did_you_mean(engine, (REFERENCE, SPARK)))
+    from penstock.spark.replay import replay as replay_on_spark
+
+    result = replay_on_spark(tested, letters, at, source)
+    return Result(result.channels, result.dead, result.summary)
+
+
 def _batches(
     given: Mapping[str, list[object]], sizes: Sequence[int] | None, clock: Sequence[float] | None
 ) -> list[tuple[float, Mapping[str, Sequence[object]]]]:
@@ -104,7 +124,7 @@ def on_lists(app: App, messages: Mapping[str, Iterable[object]], partitions: int
     ]
     bare = [replace(route, steps=tuple(_without_sink(step) for step in route.steps)) for route in routes]
     kept = {channel: Memory(format=getattr(sink, "format", None)) for channel, sink in app.sinks.items()}
-    return App(app.name, *bare, sinks=kept, dead_letters=Memory())
+    return App(app.name, *bare, sinks=kept, dead_letters=Memory(), error_budget=app.error_budget)
 
 
 def _without_sink(step: Any) -> Any:

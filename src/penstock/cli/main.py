@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import cluster, convert, demo, diagram, doctor, explain, new, run, trace
+from penstock.cli import cluster, convert, dead, demo, diagram, doctor, explain, new, run, trace
 from penstock.cli.output import complain
 from penstock.errors import PenstockError
 
@@ -19,6 +19,7 @@ _EXAMPLES = (
     "penstock diagram app.py -o app.svg     the app as a picture",
     "penstock run app.py                    run it once",
     "penstock run app.py --stream           keep it running",
+    "penstock dead replay app.py            send dead letters through it again",
     "An app is app.py, app.py:name, package.module:name or routes.yaml.",
 )
 _COMMANDS = (
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 for command in _COMMANDS:
     app.command()(command)
+app.add_typer(dead.commands, name="dead")
 
 
 def _version(wanted: bool) -> None:

@@ -37,7 +37,10 @@ def build(app: App) -> Plan:
     outlets = tuple(Outlet(channel, app.sinks[channel], draft.arrivals(channel)) for channel in sorted(app.sinks))
     for outlet in outlets:
         demand.check_sink(outlet)
-    plan = Plan(app.name, tuple(draft.entries), tuple(draft.routes), outlets, app.dead_letters, readers)
+    plan = Plan(
+        app.name, tuple(draft.entries), tuple(draft.routes), outlets, app.dead_letters, readers,
+        error_budget=app.error_budget,
+    )  # fmt: skip
     return demand.fill(deliver(plan))
 
 

@@ -30,7 +30,7 @@ class _Asked:
 
 def deliver(plan: Plan) -> Plan:
     """The plan with the promise of every sink; raises when a route asks for more than it can get."""
-    before = {route.name: list(_before(plan, route)) for route in plan.routes}
+    before = {route.name: list(routes_before(plan, route)) for route in plan.routes}
     asked: dict[str, _Asked] = {}
     for route in plan.routes:
         inherited = [asked[other.name] for other in _senders(plan, route)]
@@ -106,7 +106,7 @@ def _dead(plan: Plan) -> str:
     return weakest(plan.dead_letters.delivery, EXACTLY_ONCE) if can else BEST_EFFORT
 
 
-def _before(plan: Plan, route: PlannedRoute) -> Iterator[PlannedRoute]:
+def routes_before(plan: Plan, route: PlannedRoute) -> Iterator[PlannedRoute]:
     """The routes that messages of this one have passed, and itself."""
     seen = {route.name}
     waiting = [route]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
+from penstock.budget import budget_text
 from penstock.endpoints.files import OVERWRITE
 from penstock.expr.text import to_text
 from penstock.patterns.node import DEAD
@@ -75,6 +76,8 @@ def _ends(plan: Plan) -> Iterator[str]:
     yield "sinks" if rows else "no sinks"
     for row in rows:
         yield "  " + _one_line(_columns(row, widths))
+    if plan.error_budget is not None:
+        yield f"error budget := {budget_text(plan.error_budget)} of a batch, or nothing of it is published"
     yield _one_line(f"dead letters := {plan.dead_letters}  | {plan.dead_delivery}: {plan.dead_letters.guarantee}")
 
 

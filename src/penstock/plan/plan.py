@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from penstock.budget import Budget
 from penstock.delivery import BEST_EFFORT
 from penstock.endpoints.base import Sink, Source
 from penstock.errors import Origin
@@ -117,6 +118,7 @@ class Plan:
     dead_letters: Sink
     readers: Mapping[str, str]
     dead_delivery: str = BEST_EFFORT
+    error_budget: Budget | None = None
 
     @property
     def remembers(self) -> bool:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from penstock.budget import check_batch, messages_of
 from penstock.endpoints.memory import as_messages
 from penstock.errors import BadRoute, UnknownChannel, did_you_mean
-from penstock.message import Message
+from penstock.message import DeadLetter, Message
 from penstock.plan.plan import Entry, Plan
 from penstock.reference.outcome import Outcome, Trace, TraceStep
+from penstock.reference.resume import STEP, entrances
 from penstock.reference.runner import DECODE, Runner, decode
 
-__all__ = ["DECODE", "Outcome", "Trace", "TraceStep", "decode", "run", "run_batches", "trace"]
+__all__ = ["DECODE", "Outcome", "Trace", "TraceStep", "decode", "replay", "run", "run_batches", "trace"]
 
 Messages = Mapping[str, Iterable[object]] | Iterable[object]
 
@@ -36,19 +38,43 @@ def run_batches(
     """
     runner = Runner(plan)
     seen: Counter[str] = Counter()
-    outcomes = []
+    outcomes: list[Outcome] = []
     for now, messages in batches:
+        if outcomes:
+            _check_budget(plan, outcomes[-1])
         arrivals = list(_arrivals(plan, messages, seen))
         outcomes.append(runner.batch(now, arrivals))
+    outcomes = outcomes or [Outcome()]
     if stop:
-        end = runner.stop(stream)
-        outcomes = outcomes or [Outcome()]
-        outcomes[-1].add(end)
+        outcomes[-1].add(runner.stop(stream))
+    _check_budget(plan, outcomes[-1])
     total = Outcome(channels={outlet.channel: [] for outlet in plan.outlets})
     for outcome in outcomes:
         total.add(outcome)
     total.batches = outcomes
     return total
+
+
+def replay(
+    plan: Plan, letters: Iterable[DeadLetter], at: str = STEP, source: str | None = None, now: float = 0.0
+) -> Outcome:
+    """Dead letters through the plan again, to the end, from the step that failed or from the start."""
+    runner = Runner(plan)
+    found = entrances(plan, letters, at, source)
+    outcome = runner.batch(
+        now,
+        [(one.reader, one.message) for one in found if one.stage is None],
+        [(one.stage, one.message) for one in found if one.stage is not None],
+    )
+    outcome.add(runner.stop())
+    _check_budget(plan, outcome)
+    return outcome
+
+
+def _check_budget(plan: Plan, batch: Outcome) -> None:
+    messages = messages_of(batch.received, batch.held)
+    errors = Counter(f"{letter.error} at {letter.route}.{letter.step}" for letter in batch.dead)
+    check_batch(plan.name, plan.error_budget, len(batch.dead), messages, errors)
 
 
 def trace(plan: Plan, message: object, route: str | None = None) -> Trace:

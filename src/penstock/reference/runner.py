@@ -72,10 +72,15 @@ class Runner:
             stage = route.stages[index]
             self.states[stage.title] = _STATES[type(stage.node)](stage)
 
-    def batch(self, now: float, arrivals: Iterable[tuple[Entry, Message]]) -> Outcome:
-        """One batch: what is due, what arrives, what the end of the batch brings about."""
+    def batch(
+        self, now: float, arrivals: Iterable[tuple[Entry, Message]], resumed: Iterable[tuple[Stage, Message]] = ()
+    ) -> Outcome:
+        """One batch: what is due, what arrives, what the end of the batch brings about.
+
+        Messages that are `resumed` arrive in the middle of a route, at a step, with the body for it.
+        """
         before = self._begin()
-        self._pass(now, arrivals)
+        self._pass(now, arrivals, resumed)
         return self._counted(before)
 
     def stop(self, stream: bool = False) -> Outcome:
@@ -108,9 +113,16 @@ class Runner:
     def _held(self) -> int:
         return sum(state.held for state in self.states.values()) + len(self.retries)
 
-    def _pass(self, now: float, arrivals: Iterable[tuple[Entry, Message]]) -> None:
+    def _pass(
+        self, now: float, arrivals: Iterable[tuple[Entry, Message]], resumed: Iterable[tuple[Stage, Message]] = ()
+    ) -> None:
         self.now = now
         self._try_again()
+        for stage, message in resumed:
+            self.outcome.received += 1
+            route = self.routes[stage.route]
+            self._walk(route, route.stages.index(stage), message)
+            self._try_again()
         for entry, message in arrivals:
             self._enter(entry, message)
             self._try_again()
@@ -169,18 +181,19 @@ class Runner:
         decoding["received"] += 1
         place = message.position
         order = self.plan.entries.index(entry), place.topic, place.partition, place.offset
-        message = replace(message, journey=Journey(order))
+        message = replace(message, journey=Journey(order, tried=message.journey.tried))
         fields = decode(entry, message.raw)
         decoding["dead" if isinstance(fields, Malformed) else "sent"] += 1
         if isinstance(fields, Malformed):
-            self.outcome.dead.append(DeadLetter(message, entry.route, DECODE, fields.error, fields.reason))
+            tries = _tries(message, entry.route)
+            self.outcome.dead.append(DeadLetter(message, entry.route, DECODE, fields.error, fields.reason, tries))
             self._note(entry.route, DECODE, entry.format.name, (), f"dead letter: {fields.error}: {fields.reason}")
         else:
             self._arrive(self.routes[entry.route], replace(message, fields=fields))
 
     def _arrive(self, route: PlannedRoute, message: Message) -> None:
         """A message at the start of a route: its tries are counted anew."""
-        fresh = replace(message, journey=replace(message.journey, attempt=1, original=None))
+        fresh = replace(message, journey=replace(message.journey, attempt=_tries(message, route.name), original=None))
         if route.redelivery is not None and route.redelivery.message == ORIGINAL:
             fresh = replace(fresh, journey=replace(fresh.journey, original=fresh))
         self._walk(route, 0, fresh)
@@ -246,7 +259,7 @@ class Runner:
         original = message.journey.original
         again = original or message
         self._forget(message, () if due > self.now else again.journey.admitted)
-        journey = replace(again.journey, attempt=attempt + 1, original=original)
+        journey = replace(again.journey, attempt=attempt + 1, original=original, tried=("", 0))
         tried = replace(again, headers={**again.headers, REDELIVERED: str(attempt)}, journey=journey)
         if original is not None:
             self._count(route, index, sent=1)
@@ -283,6 +296,12 @@ class Runner:
     def _note(self, route: str, step: str, pattern: str, values: tuple[tuple[str, Any], ...], outcome: str) -> None:
         if self.steps is not None:
             self.steps.append(TraceStep(route, step, pattern, values, outcome))
+
+
+def _tries(message: Message, route: str) -> int:
+    """The number of the try that begins when a message comes to a route."""
+    where, count = message.journey.tried
+    return count + 1 if where == route else 1
 
 
 def _numbered(effect: Effect, number: int) -> Effect:

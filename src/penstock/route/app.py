@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from penstock.budget import check_budget
 from penstock.endpoints.base import Sink
 from penstock.endpoints.files import Files
 from penstock.errors import BadRoute, DuplicateName, Origin, caller
@@ -19,10 +20,19 @@ if TYPE_CHECKING:
 
 
 class App:
-    """Routes, sinks by channel, and where dead letters go (a directory of JSON lines unless you say otherwise)."""
+    """Routes, sinks by channel, and where dead letters go (a directory of JSON lines unless you say otherwise).
+
+    `error_budget` is how many dead letters a batch may have: a number, or a share like 0.01. With more of them nothing
+    of the batch is published, and the run stops.
+    """
 
     def __init__(
-        self, name: str, *routes: Route, sinks: Mapping[str, Sink] | None = None, dead_letters: Sink | None = None
+        self,
+        name: str,
+        *routes: Route,
+        sinks: Mapping[str, Sink] | None = None,
+        dead_letters: Sink | None = None,
+        error_budget: float | None = None,
     ) -> None:
         self.name = name
         self.routes = routes
@@ -33,6 +43,10 @@ class App:
             raise BadRoute(f"{name!r} is not an app name", self.origin, "it names files: use letters, digits, - and _")
         if not routes or not all(isinstance(route, Route) for route in routes):
             raise BadRoute(f"app {name!r} needs routes", self.origin, 'write App("name", Route(...), Route(...))')
+        try:
+            self.error_budget = check_budget(error_budget)
+        except BadRoute as error:
+            raise BadRoute(f"app {name!r}: {error.what}", self.origin, error.fix) from None
         self.sinks = dict(sinks or {})
         for step in (step for route in routes for step in route.steps if isinstance(step, To)):
             if step.sink is not None and self.sinks.setdefault(step.channel, step.sink) is not step.sink:

@@ -39,13 +39,14 @@ from penstock.route.yamlsteps import VERBS, read_step, write_step
 def from_yaml(text: str, file: str = "") -> App:
     """The app that a YAML text describes; `file` is what errors call the text."""
     whole = read(text, file or "<yaml>", "the file")
-    found = whole.keys(("app", "routes"), ("sinks", "dead_letters"))
+    found = whole.keys(("app", "routes"), ("sinks", "dead_letters", "error_budget"))
     routes = [_route(item) for item in found["routes"].listed()]
     bound = found["sinks"].entries() if "sinks" in found else {}
     sinks = {channel: _sink(item) for channel, item in bound.items()}
     dead = _sink(found["dead_letters"]) if "dead_letters" in found else None
-    with found["routes"].located():
-        app = App(found["app"].text(), *routes, sinks=sinks, dead_letters=dead)
+    budget = found["error_budget"].value() if "error_budget" in found else None
+    with found["error_budget" if budget is not None else "routes"].located():
+        app = App(found["app"].text(), *routes, sinks=sinks, dead_letters=dead, error_budget=budget)  # type: ignore[arg-type]
     object.__setattr__(app, "origin", found["app"].origin)
     object.__setattr__(app, "sink_origins", {channel: item.origin for channel, item in bound.items()})
     return app
@@ -101,6 +102,8 @@ def to_yaml(app: App) -> str:
         document["sinks"] = sinks
     if app.dead_letters != Files(f"dead-letters/{app.name}"):
         document["dead_letters"] = _flow(write_endpoint(app.dead_letters, "the sink of dead letters"))
+    if app.error_budget is not None:
+        document["error_budget"] = app.error_budget
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from penstock.delivery import EXACTLY_ONCE, includes
 from penstock.endpoints.simple import Void
 from penstock.plan.plan import Plan
+from penstock.spark.budget import check_budget
 from penstock.spark.frame import AT, BODY, NOTE, TIME, WAITING, Places
 from penstock.spark.state.waiting import CHANNEL, DUE
 from penstock.spark.tally import PLACE, steps, tally_columns
@@ -32,6 +33,7 @@ class Executed:
     intent: Intent
     kept: Kept
     query: DataFrame
+    staging: Staging
     waiting: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -66,6 +68,11 @@ def execute(
     Without a sink that promises exactly once there is nothing to write down: a crash repeats the batch.
     """
     intent, query = compute(data, plan, targets, staging, released, timed=record is not None)
+    try:
+        check_budget(plan, intent, targets)
+    except BaseException:
+        forget(targets, staging)
+        raise
     once = plan.remembers or any(includes(target.delivery, EXACTLY_ONCE) for target in targets.values())
     recorded = record is not None and once
     if record is not None and recorded:
@@ -74,10 +81,10 @@ def execute(
         staging.seal(targets.values(), sealed.files)
         record(sealed)
     try:
-        return Executed(intent, publish(intent, targets, staging, first), query)
+        return Executed(intent, publish(intent, targets, staging, first), query, staging)
     except BaseException:
         if not recorded:  # nobody will publish it again
-            _forget(targets, staging)
+            forget(targets, staging)
         raise
 
 
@@ -99,7 +106,7 @@ def compute(
         counted = rows.agg(*columns)
         return Intent(staging.key, _counts(plan, counted.collect()[0].asDict(), {}, [])), counted
     observed = rows.observe(observation, *columns).drop(PLACE, TIME, DUE, *places.visited)
-    _forget(targets, staging)
+    forget(targets, staging)
     try:
         chosen = observed.filter(F.col(AT).isin(*targets, NOTE))
         written = chosen.mapInArrow(TaskWriter(targets, staging), MANIFEST)
@@ -108,7 +115,7 @@ def compute(
             if row.place in targets:
                 staging.check_visible(targets[row.place], row.path)
     except BaseException:
-        _forget(targets, staging)
+        forget(targets, staging)
         raise
     files = tuple(
         StagedFile(target.name, row.path, staging.final(target, row.partition), row.rows, row.partition)
@@ -141,7 +148,8 @@ def _waiting_note(
     return {"waits": {title: count for title, count in more.items() if count}, "waiting": {"files": names, **times}}
 
 
-def _forget(targets: Mapping[int, Target], staging: Staging) -> None:
+def forget(targets: Mapping[int, Target], staging: Staging) -> None:
+    """Remove what a pass has staged."""
     for target in targets.values():
         staging.clear(target)
 

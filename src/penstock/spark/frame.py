@@ -16,6 +16,9 @@ ID, HEADERS, BODY, ATTACHMENTS = "id", "headers", "body", "attachments"
 TOPIC, PARTITION, OFFSET, TIME = "topic", "partition", "offset", "time"
 PARENT, INDEX, COUNT = "parent", "index", "count"
 AT, SCOPE, ERROR, ORDER = "at", "scope", "error", "order"
+BURIED = "buried"
+"""The body of a dead letter as JSON text, where its scope is not carried any further."""
+
 BAD_ERROR, BAD_REASON = "bad_error", "bad_reason"
 
 ERROR_TYPE = "struct<route: string, step: string, error: string, reason: string>"

@@ -5,7 +5,7 @@ Nothing is computed twice: branches are values of the `at` column, not separate 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -51,6 +51,7 @@ from penstock.spark.frame import (
 )
 from penstock.spark.python_functions import with_functions
 from penstock.spark.state.aggregate import aggregate
+from penstock.spark.state.buried import buried
 from penstock.spark.state.receive import receive, with_forgotten
 from penstock.spark.state.resequence import resequence
 from penstock.spark.state.table import Snapshot
@@ -89,7 +90,7 @@ def entered(plan: Plan, arriving: Mapping[str, DataFrame]) -> DataFrame:
     for number, entry in enumerate(plan.entries):
         rows = enter(arriving[entry.route], entry, places)
         if plan.remembers:
-            rows = rows.withColumn(ORDER, _order(number))
+            rows = rows.withColumn(ORDER, order_of(number, F.array().cast("array<int>")))
         if waits(plan):
             rows = with_room(rows)
         data = rows if data is None else data.unionByName(rows, allowMissingColumns=True)
@@ -97,15 +98,18 @@ def entered(plan: Plan, arriving: Mapping[str, DataFrame]) -> DataFrame:
     return data
 
 
-def lower(plan: Plan, data: DataFrame, snapshot: Snapshot | None = None) -> DataFrame:
-    """All messages at their last place. The snapshot is what the steps with state hold before this batch."""
+def lower(plan: Plan, data: DataFrame, snapshot: Snapshot | None = None, resumes_at: Collection[str] = ()) -> DataFrame:
+    """All messages at their last place. The snapshot is what the steps with state hold before this batch.
+
+    Messages may go on at the steps of `resumes_at`, beside those where they wait for another try.
+    """
     places, waiting = Places.of(plan), waits(plan)
     for route_number, route in enumerate(plan.routes):
         data = _merge(data, route, places)
         data = arrived(data, route, places)
         resumes = route.redelivery is not None or any(stage.title in places.undecided for stage in route.stages)
         for number, stage in enumerate(route.stages):
-            if resumes:
+            if resumes or stage.title in resumes_at:
                 data = resumed(data, stage, places)
             data = came_to(data, stage, places)
             if stage.node.stateful:
@@ -119,13 +123,14 @@ def lower(plan: Plan, data: DataFrame, snapshot: Snapshot | None = None) -> Data
     return data if snapshot is None else with_forgotten(data, plan, snapshot)
 
 
-def _order(source: int) -> Column:
+def order_of(source: int, path: Column) -> Column:
+    """The place of a message among those of its batch."""
     return F.struct(
         F.lit(source).alias("source"),
         F.col(TOPIC).alias("topic"),
         F.col(PARTITION).alias("partition"),
         F.col(OFFSET).alias("offset"),
-        F.array().cast("array<int>").alias("path"),
+        path.alias("path"),
     )
 
 
@@ -149,9 +154,9 @@ def _scopes_after(plan: Plan, route_number: int, stage_number: int) -> list[Scop
 
 def _without(data: DataFrame, plan: Plan, later: list[Scope]) -> DataFrame:
     """The rows without bodies that nobody reads any more: they need not travel."""
-    every = [scope_column(scope) for stage in plan.stages() for scope in (stage.scope, stage.after)]
-    kept = {scope_column(scope) for scope in later}
-    return data.drop(*(name for name in dict.fromkeys(every) if name not in kept))
+    kept = {scope.number for scope in later}
+    dropped = [scope for scope in scopes(plan) if scope.number not in kept]
+    return buried(data, plan, dropped).drop(*map(scope_column, dropped))
 
 
 def enter(data: DataFrame, entry: Entry, places: Places) -> DataFrame:

@@ -28,6 +28,7 @@ from penstock.spark.rounds import Rounds
 from penstock.spark.session import session
 from penstock.spark.ship import ship
 from penstock.spark.state.table import StateTable
+from penstock.spark.together import computed
 from penstock.spark.write.console import show
 from penstock.spark.write.intent import Counts
 from penstock.spark.write.outlets import Target, targets
@@ -87,6 +88,10 @@ def run_batch(
 
 def _passes(plan: Plan, data: DataFrame, outlets: Mapping[int, Target], key: str, scratch: str) -> Iterator[Executed]:
     """One pass over everything; more of them while messages wait to be tried again."""
+    if plan.remembers and plan.error_budget is not None:
+        # Whether the run stays within its budget is known only at its end.
+        whole = computed(plan, data, outlets, key, scratch, scratch)
+        return iter([Executed(whole.intent, whole.publish(first=True), whole.query, whole.stagings[0])])
     if plan.remembers:
         state = StateTable(os.path.join(scratch, "state"), FLUSH)
         return Rounds(plan, state).until_quiet(data, outlets, key, scratch)

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.errors import BudgetExceeded
 from penstock.patterns.key import HOLD
 from penstock.plan.plan import Plan
 from penstock.route.app import App
@@ -86,7 +87,7 @@ def run_stream(
         batches.finish_again()
         query = _start(app, data, batches, place, once, trigger)
         batches.query = query
-        _wait(query, stop)
+        _wait(query, batches, stop)
         batches.settle()
         batches.finish(spark.createDataFrame([], data.schema))
         return batches.result
@@ -130,13 +131,15 @@ def _start(app: App, data: DataFrame, batches: _Batches, place: str, once: bool,
     return writer.start()
 
 
-def _wait(query: StreamingQuery, stop: threading.Event | None) -> None:
+def _wait(query: StreamingQuery, batches: _Batches, stop: threading.Event | None) -> None:
     try:
         while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type]
             if stop is not None and stop.is_set():
                 query.stop()
                 return
     except StreamingQueryException as error:
+        if batches.exceeded is not None:
+            raise batches.exceeded from None
         raise stopped("stream", error, fix="the checkpoint is kept: mend the cause and start it again") from error
 
 
@@ -158,6 +161,7 @@ class _Batches:
         self.result = RunResult(Summary(plan.name), {outlet.channel: [] for outlet in plan.outlets})
         self.query: StreamingQuery | None = None
         self.waiting: dict[int, tuple[Summary, Kept]] = {}
+        self.exceeded: BudgetExceeded | None = None
 
     def run(self, data: DataFrame, number: int) -> None:
         started = time.monotonic()
@@ -171,10 +175,14 @@ class _Batches:
             self._add(self._summary(known.counts, waiting, started, known.counts.received), kept)
             return
         record = partial(self.journal.write, number)
-        if self.state is None:
-            done = execute(data, self.plan, self.targets, staging, record=record)
-        else:
-            done = self.state.run(data, number, self.targets, staging, record=record)
+        try:
+            if self.state is None:
+                done = execute(data, self.plan, self.targets, staging, record=record)
+            else:
+                done = self.state.run(data, number, self.targets, staging, record=record)
+        except BudgetExceeded as error:
+            self.exceeded = error
+            raise
         intent, kept = done.intent, done.kept
         show(kept, self.targets)
         self.waiting[number] = (self._summary(intent.counts, done.waiting, started), kept)

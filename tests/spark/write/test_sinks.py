@@ -12,7 +12,24 @@ import pytest
 from lxml import etree
 from pyspark.sql import SparkSession
 
-from penstock import App, Console, Csv, Files, Json, Memory, Message, Parquet, Route, Table, Text, Void, Xml, body, call
+from penstock import (
+    App,
+    Console,
+    Csv,
+    Files,
+    Json,
+    Memory,
+    Message,
+    Parquet,
+    Route,
+    Table,
+    Text,
+    Void,
+    Xml,
+    body,
+    call,
+    function,
+)  # fmt: skip
 from penstock.errors import PenstockError
 from penstock.spark.run import RunResult, run_batch
 from tests.spark.files import contents, lines, records
@@ -117,11 +134,12 @@ def test_a_dead_letter_file_says_everything(written: Written) -> None:
     letters = {letter["id"]: letter for letter in records(written.home / "dead")}
     four, wrong = letters["four"], letters["start/0/4"]
     assert datetime.fromisoformat(four.pop("time")).tzinfo is not None
+    assert len(four.pop("letter")) == 16
     assert four == {
         "route": "start", "step": "decode", "error": "MalformedBody", "reason": "not UTF-8: byte 0xff at 7",
         "attempt": 1, "id": "four", "topic": "start", "partition": 0, "offset": 3, "headers": {"region": "EU"},
         "attachments": {"scan": "AQ=="}, "parent": None, "index": None, "count": None, "body": "eyJpZCI6IP99",
-        "encoding": "base64",
+        "encoding": "base64", "fields": None,
     }  # fmt: skip
     assert (wrong["error"], wrong["body"], wrong["encoding"]) == ("WrongType", '{"id": "x"}', "utf-8")
 
@@ -160,6 +178,22 @@ def test_dead_letters_can_be_a_table(spark: SparkSession, tmp_path: Path) -> Non
     assert letters[0]["headers"] == [("region", "EU")]
     assert (letters[0]["route"], letters[0]["step"], letters[0]["attempt"]) == ("r", "decode", 1)
     assert letters[0]["time"] >= before
+
+
+def test_a_dead_letter_has_its_own_name_and_the_body_that_came_to_its_step(spark: SparkSession, tmp_path: Path) -> None:
+    def fails(value: int) -> int:
+        raise ValueError(value)
+
+    source = Memory([{"id": 1, "tags": ["a", None]}], ORDER)
+    parts = Route("r", source).split(body.tags, into="tag", head=["id", "note"])
+    route = parts.enrich({"x": function(fails, body.id, returns="BIGINT")}).to("x", Void())
+    for sink in (Files(tmp_path / "lines"), Parquet(tmp_path / "columns")):
+        run_batch(App("a", route, dead_letters=sink), spark)
+    for letters in (records(tmp_path / "lines"), parquet.read_table(tmp_path / "columns").to_pylist()):
+        assert len({letter["letter"] for letter in letters}) == 2
+        assert [json.loads(letter["fields"]) for letter in letters] == [
+            {"id": 1, "note": None, "tag": "a"}, {"id": 1, "note": None, "tag": None},
+        ]  # fmt: skip
 
 
 def said(*routes: Route, **options: object) -> str:

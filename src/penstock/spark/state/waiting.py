@@ -15,13 +15,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
 from penstock.delivery import EXACTLY_ONCE
-from penstock.expr import nodes
-from penstock.expr.evaluate import expression_key
 from penstock.formats import Json
 from penstock.patterns.redelivery import ERRORS, ORIGINAL, REDELIVERED, Redelivery
 from penstock.plan.plan import Plan, PlannedRoute, Scope, Stage
 from penstock.schema import Struct
 from penstock.spark import frame
+from penstock.spark.decode import decoded_type
 from penstock.spark.frame import AT, DEAD, ERROR, HEADERS, ID, RESUME, SCOPE, WAITING, Places, change, scope_column
 from penstock.spark.state.table import Snapshot
 from penstock.spark.tally import nowhere, sent_back
@@ -84,18 +83,25 @@ def parked(data: DataFrame, route: PlannedRoute, places: Places, snapshot: Snaps
     before = F.coalesce(F.col(HEADERS), F.create_map().cast("map<string, string>"))
     columns: dict[str, Column] = {
         DUE: F.lit(snapshot.moment.now) + _wait(policy, tries),
-        RESUME: F.lit(places.resume(route.stages[0])) if first else F.element_at(steps, error.getField("step")),
+        RESUME: F.element_at(steps, error.getField("step")),
         TRIES: F.struct(F.lit(route.name).alias("route"), (tries + 1).alias("count")),
         HEADERS: _with_header(before, tries.cast("string")),
         ERROR: F.lit(None).cast(frame.ERROR_TYPE),
         AT: F.lit(WAITING),
     }
     if first:
-        form = F.col(FIRST_FORM)
+        # A dead letter that was replayed at a step came there, not to the start: it has no first form.
+        form, came = F.col(FIRST_FORM), F.col(FIRST_FORM).isNotNull()
         restored = {
             name: form.getField(name) for name in (ID, frame.PARENT, frame.INDEX, frame.COUNT, SCOPE, frame.ORDER)
         }
-        columns |= restored | {HEADERS: _with_header(form.getField(HEADERS), tries.cast("string"))}
+        restored |= {
+            HEADERS: _with_header(form.getField(HEADERS), tries.cast("string")),
+            RESUME: F.lit(places.resume(route.stages[0])),
+        }
+        columns |= {
+            name: F.when(came, column).otherwise(columns.get(name, F.col(name))) for name, column in restored.items()
+        }
     chosen = data.withColumn("_again", again)
     if first:
         chosen = sent_back(chosen, F.col("_again"), route, places)
@@ -144,7 +150,7 @@ def released(spark_session: SparkSession, plan: Plan, snapshot: Snapshot) -> Dat
         return None
     kinds = {**_KEPT, RESUME: "string"}
     fields = [spark.StructField(name, spark.DataType.fromDDL(kind)) for name, kind in kinds.items()]
-    fields += [spark.StructField(scope_column(scope), spark_type(_with_paths(scope, plan))) for scope in scopes(plan)]
+    fields += [spark.StructField(scope_column(scope), spark_type(fields_of(plan, scope))) for scope in scopes(plan)]
     text = spark_session.read.text(list(snapshot.waiting))
     rows = text.select(F.from_json("value", spark.StructType(fields)).alias("row")).select("row.*")
     due = rows.filter((F.col(DUE) > snapshot.since) & (F.col(DUE) <= snapshot.moment.now))
@@ -158,11 +164,11 @@ def released(spark_session: SparkSession, plan: Plan, snapshot: Snapshot) -> Dat
     return due.withColumns(again).withColumns(nothing)
 
 
-def _with_paths(scope: Scope, plan: Plan) -> Struct:
-    """The fields of a body, and the values of paths that a decoder followed."""
-    paths = [path for entry in plan.entries if entry.scope.number == scope.number for path in entry.paths]
-    found = [(expression_key(path), path.kind) for path in paths if isinstance(path, nodes.XPath)]
-    return Struct((*scope.wanted.fields, *found))
+def fields_of(plan: Plan, scope: Scope) -> Struct:
+    """The fields of a scope as rows have them: a source also leaves what its paths have found."""
+    entry = next((entry for entry in plan.entries if entry.scope.number == scope.number), None)
+    paths = decoded_type(entry).fields[len(scope.wanted.fields) :] if entry is not None else ()
+    return Struct((*scope.wanted.fields, *paths))
 
 
 def _looked_up(table: Mapping[Any, Any], key: Column) -> Column:

@@ -10,12 +10,13 @@ from pyspark.sql import functions as F
 from penstock.plan.demand import converts
 from penstock.plan.plan import Plan, Scope
 from penstock.spark import frame
-from penstock.spark.frame import AT, BODY, SCOPE, WAITING, Places, scope_column
+from penstock.spark.frame import AT, BODY, DEAD, SCOPE, WAITING, Places, scope_column
+from penstock.spark.state.buried import body_text
 from penstock.spark.state.waiting import DUE, TRIES, attempt, envelope
 from penstock.spark.tally import PLACE, place_column
 from penstock.spark.write.outlets import Target
 
-META, WRITTEN, ATTEMPT = "meta", "written", "attempt"
+META, WRITTEN, ATTEMPT, FIELDS = "meta", "written", "attempt", "fields"
 _META_COLUMNS = (
     frame.ID, frame.HEADERS, frame.ATTACHMENTS, frame.TOPIC, frame.PARTITION, frame.OFFSET, frame.TIME,
     frame.PARENT, frame.INDEX, frame.COUNT, frame.ERROR,
@@ -29,7 +30,9 @@ def encoded(data: DataFrame, plan: Plan, targets: Mapping[int, Target], timed: b
     """
     described = [place for place, target in targets.items() if target.wants_meta]
     tries = attempt(F.col(frame.ERROR).getField("route")) if TRIES in data.columns else F.lit(1)
-    meta = F.struct(*_META_COLUMNS, tries.alias(ATTEMPT))
+    nothing = F.lit(None).cast("string")
+    fields = F.when(F.col(AT) == DEAD, body_text(data, plan)) if DEAD in targets else nothing
+    meta = F.struct(*_META_COLUMNS, tries.alias(ATTEMPT), fields.alias(FIELDS))
     wanted = F.col(AT).isin(*described) if described else F.lit(False)
     body, written = _body(plan)
     counted: list[Column | str] = [place_column(data, plan).alias(PLACE), *Places.of(plan).visited]

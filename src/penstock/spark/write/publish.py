@@ -5,6 +5,7 @@ Publishing the same intent again changes nothing, and goes on where a crash stop
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -90,10 +91,16 @@ def _read_back(path: str, target: Target, kept: Kept) -> None:
     for row in rows:
         message = _message(row["body"], row["meta"])
         if target.dead:
-            error, tries = row["meta"]["error"], row["meta"]["attempt"]
-            kept.dead.append(DeadLetter(message, error["route"], error["step"], error["error"], error["reason"], tries))
+            kept.dead.append(_dead_letter(message, row["meta"]))
         else:
             kept.messages.setdefault(target.channel, []).append(message)
+
+
+def _dead_letter(message: Message, meta: Mapping[str, Any]) -> DeadLetter:
+    error, fields = meta["error"], meta["fields"]
+    if fields is not None:
+        message = message.with_fields(json.loads(fields))
+    return DeadLetter(message, error["route"], error["step"], error["error"], error["reason"], meta["attempt"])
 
 
 def _message(body: bytes, meta: Mapping[str, Any]) -> Message:

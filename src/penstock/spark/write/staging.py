@@ -29,7 +29,7 @@ class Staging:
     attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
 
     def directory(self, target: Target) -> str:
-        return os.path.join(self._parent(target), f"{self.key}.{self.attempt}")
+        return os.path.join(self.parent(target), f"{self.key}.{self.attempt}")
 
     def final(self, target: Target, partition: int) -> str | None:
         """The name that a file gets when it is published."""
@@ -44,6 +44,10 @@ class Staging:
         parents = [os.path.dirname(place) for place in places]
         sync_all([*places, *parents, *map(os.path.dirname, parents)])
 
+    def holds(self, file: StagedFile) -> bool:
+        """Whether this attempt has staged the file."""
+        return os.path.basename(os.path.dirname(file.path)) == f"{self.key}.{self.attempt}"
+
     def check_visible(self, target: Target, path: str) -> None:
         """On a cluster a task may have written to the disk of its own machine."""
         if not os.path.exists(path):
@@ -54,14 +58,14 @@ class Staging:
 
     def clear(self, target: Target) -> None:
         """Remove what any attempt at this batch has left, published or not."""
-        parent = self._parent(target)
+        parent = self.parent(target)
         for name in os.listdir(parent) if os.path.isdir(parent) else ():
             if name.startswith(f"{self.key}."):
                 shutil.rmtree(os.path.join(parent, name), ignore_errors=True)
         if target.directory:
             remove_if_empty(parent)
 
-    def _parent(self, target: Target) -> str:
+    def parent(self, target: Target) -> str:
         if target.directory:
             return os.path.join(target.directory, "_staging")
         return self.scratch if target.style == KEEP else self.lasting

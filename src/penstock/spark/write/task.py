@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import itertools
 import json
 import os
 import uuid
@@ -85,8 +87,15 @@ class TaskWriter:
             PARQUET: ParquetWriter, ROWS: ParquetWriter, KEEP: KeepWriter, CSV: CsvWriter, DOCUMENT: DocumentWriter,
         }  # fmt: skip
         if target.dead and target.style not in (PARQUET, ROWS, KEEP):
-            return DeadLetterWriter(path), path
+            return DeadLetterWriter(path, self._names(partition)), path
+        if target.dead and target.style != KEEP:
+            return ParquetWriter(path, target, self._names(partition)), path
         return makers.get(target.style, LineWriter)(path, target), path
+
+    def _names(self, partition: int) -> Iterator[str]:
+        """A name for each dead letter of this task: no other one of any batch has it."""
+        stem = f"{self.staging.key}-{partition:05d}"
+        return (hashlib.sha256(f"{stem}/{row}".encode()).hexdigest()[:16] for row in itertools.count())
 
 
 class LineWriter:
@@ -155,30 +164,31 @@ def in_format(format: Format, bodies: pa.Array, written: pa.BooleanArray) -> Ite
 class DeadLetterWriter:
     """Everything known about a dead letter as one JSON line; bytes that are not text are in base64."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, names: Iterator[str]) -> None:
         self.file = open(path, "wb")  # noqa: SIM115
+        self.names = names
 
     def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
         for body, known in zip(bodies.to_pylist(), meta.to_pylist(), strict=True):
-            self.file.write(msgspec.json.encode(dead_letter(body, known)) + b"\n")
+            self.file.write(msgspec.json.encode(dead_letter(next(self.names), body, known)) + b"\n")
 
     def close(self) -> None:
         self.file.close()
 
 
-def dead_letter(body: bytes, known: Mapping[str, Any]) -> dict[str, Any]:
+def dead_letter(name: str, body: bytes, known: Mapping[str, Any]) -> dict[str, Any]:
     try:
         text, encoding = body.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
         text, encoding = base64.b64encode(body).decode("ascii"), "base64"
     error = known["error"] or {}
     return {
-        "route": error.get("route"), "step": error.get("step"), "error": error.get("error"),
+        "letter": name, "route": error.get("route"), "step": error.get("step"), "error": error.get("error"),
         "reason": error.get("reason"), "attempt": known["attempt"], "time": known["time"], "id": known["id"],
         "topic": known["topic"], "partition": known["partition"], "offset": known["offset"],
         "headers": dict(known["headers"] or ()), "attachments": _in_base64(known["attachments"]),
         "parent": known["parent"], "index": known["index"], "count": known["count"],
-        "body": text, "encoding": encoding,
+        "fields": known["fields"], "body": text, "encoding": encoding,
     }  # fmt: skip
 
 
@@ -211,9 +221,8 @@ class KeepWriter:
 class ParquetWriter:
     """The body's fields as columns, and beside them what is known about the message."""
 
-    def __init__(self, path: str, target: Target) -> None:
-        self.target = target
-        self.path = path
+    def __init__(self, path: str, target: Target, names: Iterator[str] | None = None) -> None:
+        self.target, self.path, self.names = target, path, names
         self.writer: pyarrow.parquet.ParquetWriter | None = None
 
     def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
@@ -232,11 +241,13 @@ class ParquetWriter:
         return pa.table([*columns, *known.values()], names=[*schema.names, *known])
 
     def _dead(self, bodies: pa.Array, meta: pa.StructArray) -> pa.Table:
+        assert self.names is not None
         rows = [
-            dead_letter(body, known) | {"body": body, "headers": known["headers"], "attachments": known["attachments"]}
+            dead_letter(next(self.names), body, known)
+            | {"body": body, "headers": known["headers"], "attachments": known["attachments"]}
             for body, known in zip(bodies.to_pylist(), meta.to_pylist(), strict=True)
         ]
-        text = ("route", "step", "error", "reason", "id", "topic", "parent", "encoding")
+        text = ("letter", "route", "step", "error", "reason", "id", "topic", "parent", "fields", "encoding")
         schema = pa.schema(
             [(name, pa.string()) for name in text]
             + [("attempt", pa.int32()), ("time", pa.timestamp("us", "UTC")), ("partition", pa.int32())]
