@@ -24,8 +24,8 @@ from penstock.route.route import Route
 from penstock.schema import EMPTY, Struct, merge
 
 
-def build(app: App) -> Plan:
-    """The checked plan of an app; raises the first mistake it finds."""
+def build(app: App, answered: bool = True) -> Plan:
+    """The checked plan of an app; raises the first mistake it finds. Without `answered`, decoders decide nothing."""
     routes = [_named(route) for route in app.routes]
     _check_names(routes)
     readers = _readers(app, routes)
@@ -41,7 +41,7 @@ def build(app: App) -> Plan:
         app.name, tuple(draft.entries), tuple(draft.routes), outlets, app.dead_letters, readers,
         error_budget=app.error_budget,
     )  # fmt: skip
-    return demand.fill(deliver(plan))
+    return demand.fill(deliver(plan), answered)
 
 
 @dataclass

@@ -45,12 +45,12 @@ def _check_path(scope: Scope, language: str, name: str) -> None:
         )
 
 
-def fill(plan: Plan) -> Plan:
+def fill(plan: Plan, answered: bool = True) -> Plan:
     """The plan with every scope's wanted part, and what the decoders answer."""
     wanted: dict[int, Paths] = defaultdict(lambda: NOTHING)
     paths: dict[int, dict[Expr, None]] = defaultdict(dict)
     # A message that is tried again comes without its answers: where that may be, the fields go on.
-    asking = [entry for entry in plan.entries if decodes(entry) and not plan.remembers]
+    asking = [entry for entry in plan.entries if answered and decodes(entry) and not plan.remembers]
     questions: dict[int, list[Question]] = {entry.scope.number: [] for entry in asking}
     for outlet in plan.outlets:
         for inflow in outlet.inflows:

@@ -79,9 +79,10 @@ def _at_step(plan: Plan, letter: DeadLetter, number: int) -> Entrance:
     scope, message = stage.scope, letter.message
     if scope.format is not None:
         paths = next((entry.paths for entry in plan.entries if entry.scope.number == scope.number), ())
-        reader, carrier = Entry(stage.route, plan.entries[0].source, scope.format, scope, paths), message.raw
+        reader = Entry(stage.route, plan.entries[0].source, scope.format, scope, paths, parsed=scope.wanted)
+        carrier = message.raw
     else:
-        reader = Entry(stage.route, plan.entries[0].source, Json(scope.wanted), scope, ())
+        reader = Entry(stage.route, plan.entries[0].source, Json(scope.wanted), scope, (), parsed=scope.wanted)
         carrier = _stored(letter, scope)
     fields = decode(reader, carrier)
     if isinstance(fields, Malformed):

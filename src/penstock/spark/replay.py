@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from penstock.delivery import EXACTLY_ONCE
 from penstock.message import DeadLetter
+from penstock.plan.build import build
 from penstock.plan.plan import Entry, Plan
 from penstock.reference.resume import STEP, Entrance, entrances
 from penstock.route.app import App
@@ -60,7 +61,7 @@ def replay(
     All of it is computed before the first sink changes. With `record`, what will be published is written down in
     between, so that a replay that dies later can be finished by `finish`; rows for servers wait in `lasting`.
     """
-    plan = app.plan
+    plan = build(app, answered=False)  # a body that was stored comes without answers
     check(plan)
     found = entrances(plan, letters, at, source)
     result = RunResult(Summary(app.name), {outlet.channel: [] for outlet in plan.outlets})
