@@ -34,6 +34,7 @@ class Rounds:
         self.plan, self.table, self.waits = plan, table, waits(plan)
         self.places = Places.of(plan)
         nodes = {stage.title: stage.node for stage in plan.stages()}
+        table.titles = frozenset(nodes)
         table.keep_last = {
             title: node.keep_last for title, node in nodes.items() if isinstance(node, Idempotent) and node.keep_last
         }

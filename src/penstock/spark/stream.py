@@ -74,23 +74,16 @@ def run_stream(
     scratch = tempfile.mkdtemp(prefix="penstock-")
     try:
         place = os.path.abspath(checkpoint) if checkpoint else os.path.join(scratch, "checkpoint")
-<<<<<<< HEAD
         reading = Reading(spark, True, os.path.join(place, "penstock-sources"), rows_per_batch, bytes_per_batch)
         state = Rounds(plan, StateTable(_state(place), HOLD)) if plan.remembers else None
         journal = Journal(place)
         batches = _Batches(plan, outlets, scratch, journal, state, on_batch)
+        batches.finish_again()
         data = _entered(plan, reading)
         changed = _settled(plan, data, place, journal, state)
         if changed and on_change:
             on_change(changed)
         data = with_ticks(data, spark, state.table.directory) if state else lower(plan, data)
-=======
-        reading = Reading(spark, True, os.path.join(place, "penstock-sources"), rows_per_batch)
-        state = Rounds(plan, StateTable(os.path.join(place, "penstock-state"), HOLD)) if plan.remembers else None
-        batches = _Batches(plan, outlets, scratch, Journal(place), state, on_batch)
-        data = _lowered(plan, reading, state.table.directory if state else None)
-        batches.finish_again()
->>>>>>> main
         query = _start(app, data, batches, place, once, trigger)
         batches.query = query
         _wait(query, stop)

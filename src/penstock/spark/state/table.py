@@ -7,13 +7,8 @@ import json
 import os
 import time
 from collections import Counter
-<<<<<<< HEAD
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-=======
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
->>>>>>> main
 from typing import Any
 
 import numpy as np
@@ -84,6 +79,7 @@ class StateTable:
     ) -> None:
         """`keep_last`: the steps that remember so many keys, by title; for them the keys of each batch are counted."""
         self.directory, self.on_stop, self.keep_last = directory, on_stop, dict(keep_last or {})
+        self.titles: frozenset[str] | None = None  # of the app, if known: other steps are forgotten
         os.makedirs(self._runs, exist_ok=True)
         newest = self._newest(None)
         self.buckets: int = newest["buckets"] if newest else buckets
@@ -135,7 +131,11 @@ class StateTable:
     def _write(
         self, batch: int, newest: Mapping[str, Any], now: int, notes: Iterable[str], stopped: bool = False
     ) -> None:
-        steps: dict[str, dict[str, Any]] = {title: dict(runs) for title, runs in newest.get("steps", {}).items()}
+        steps: dict[str, dict[str, Any]] = {
+            title: dict(runs)
+            for title, runs in newest.get("steps", {}).items()
+            if self.titles is None or title in self.titles
+        }
         ages: dict[str, dict[str, int]] = {title: dict(counts) for title, counts in newest.get("ages", {}).items()}
         waiting = [room for room in newest.get("waiting", []) if room["latest"] > now]
         forgotten: list[dict[str, Any]] = []
@@ -159,13 +159,10 @@ class StateTable:
             "buckets": self.buckets,
             "steps": steps,
             "waiting": waiting,
-            "ages": {title: self._recent(title, counts) for title, counts in ages.items()},
+            "ages": {title: self._recent(title, counts) for title, counts in ages.items() if title in self.keep_last},
             "held": {title: count for title, count in held.items() if count},
-<<<<<<< HEAD
             "waits": {title: count for title, count in waits.items() if count},
-=======
             "stopped": stopped,
->>>>>>> main
         }
         write_whole(self._manifest(batch), json.dumps(record).encode())
         self._clean(batch)
