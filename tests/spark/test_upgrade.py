@@ -22,6 +22,9 @@ from penstock.spark.upgrade import FILE, NOTHING, Record, StateRecord, record, s
 from penstock.testing import on_lists
 
 ORDER = Json("id BIGINT, who STRING, total DOUBLE")
+DRAIN = (
+    'start the app as it was with on_stop="flush" and stop it, which empties the step, or start with a new checkpoint'
+)
 SINCE = "the checkpoint CHECKPOINT is of the app as it was at TIME"
 
 
@@ -118,7 +121,7 @@ def grouped(by: Any = body.who, name: str = "aggregate", **how: Any) -> App:
 
 def test_a_step_that_holds_messages_keeps_its_name_and_pattern(tmp_path: Path) -> None:
     held = holding({"intake.aggregate": 12})
-    drain = "let the app as it was run until the step holds nothing, or start with a new checkpoint"
+    drain = DRAIN
     expected = [
         "step 'intake.aggregate' holds 12 messages and is gone", f"keep an aggregator under that name, or {drain}",
     ]  # fmt: skip
@@ -146,7 +149,7 @@ def test_messages_that_wait_can_still_be_read(tmp_path: Path) -> None:
     assert refused(tmp_path, before, now, holding({"intake.aggregate": 1})) == [
         "step 'intake.aggregate' holds 1 message, stored with other fields than it keeps now: "
         "s0.total double is new, s0.who is gone, s0.id is string, was int64",
-        "let the app as it was run until the step holds nothing, or start with a new checkpoint",
+        DRAIN,
     ]
     assert upgraded(tmp_path, before, now) is None
 

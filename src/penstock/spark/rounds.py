@@ -34,6 +34,7 @@ class Rounds:
         self.plan, self.table, self.waits, self.resumes_at = plan, table, waits(plan), resumes_at
         self.places = Places.of(plan)
         nodes = {stage.title: stage.node for stage in plan.stages()}
+        table.titles = frozenset(nodes)
         table.keep_last = {
             title: node.keep_last for title, node in nodes.items() if isinstance(node, Idempotent) and node.keep_last
         }

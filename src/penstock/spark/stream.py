@@ -79,12 +79,12 @@ def run_stream(
         state = Rounds(plan, StateTable(_state(place), HOLD)) if plan.remembers else None
         journal = Journal(place)
         batches = _Batches(plan, outlets, scratch, journal, state, on_batch)
+        batches.finish_again()
         data = _entered(plan, reading)
         changed = _settled(plan, data, place, journal, state)
         if changed and on_change:
             on_change(changed)
         data = with_ticks(data, spark, state.table.directory) if state else lower(plan, data)
-        batches.finish_again()
         query = _start(app, data, batches, place, once, trigger)
         batches.query = query
         _wait(query, batches, stop)

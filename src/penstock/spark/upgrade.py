@@ -179,7 +179,7 @@ def _held(title: str, count: int, before: Record, now: Record) -> Iterator[tuple
     """Messages in the state of a step: it must be there, and must be able to read them."""
     old, new = before.state.get(title), now.state.get(title)
     holds = f"step {title!r} holds {_messages(count)}"
-    drain = f"let the app as it was run until the step holds nothing, or {NEW}"
+    drain = f'start the app as it was with on_stop="flush" and stop it, which empties the step, or {NEW}'
     if new is None or (old is not None and old.pattern != new.pattern):
         kind = f" {_article(old.pattern)}" if old is not None else ""
         yield f"{holds} and is gone", f"keep{kind} under that name, or {drain}"

@@ -79,6 +79,7 @@ class StateTable:
     ) -> None:
         """`keep_last`: the steps that remember so many keys, by title; for them the keys of each batch are counted."""
         self.directory, self.on_stop, self.keep_last = directory, on_stop, dict(keep_last or {})
+        self.titles: frozenset[str] | None = None  # of the app, if known: other steps are forgotten
         os.makedirs(self._runs, exist_ok=True)
         newest = self._newest(None)
         self.buckets: int = newest["buckets"] if newest else buckets
@@ -130,7 +131,11 @@ class StateTable:
     def _write(
         self, batch: int, newest: Mapping[str, Any], now: int, notes: Iterable[str], stopped: bool = False
     ) -> None:
-        steps: dict[str, dict[str, Any]] = {title: dict(runs) for title, runs in newest.get("steps", {}).items()}
+        steps: dict[str, dict[str, Any]] = {
+            title: dict(runs)
+            for title, runs in newest.get("steps", {}).items()
+            if self.titles is None or title in self.titles
+        }
         ages: dict[str, dict[str, int]] = {title: dict(counts) for title, counts in newest.get("ages", {}).items()}
         waiting = [room for room in newest.get("waiting", []) if room["latest"] > now]
         forgotten: list[dict[str, Any]] = []
@@ -154,7 +159,7 @@ class StateTable:
             "buckets": self.buckets,
             "steps": steps,
             "waiting": waiting,
-            "ages": {title: self._recent(title, counts) for title, counts in ages.items()},
+            "ages": {title: self._recent(title, counts) for title, counts in ages.items() if title in self.keep_last},
             "held": {title: count for title, count in held.items() if count},
             "waits": {title: count for title, count in waits.items() if count},
             "stopped": stopped,
