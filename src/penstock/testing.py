@@ -18,6 +18,7 @@ from penstock.endpoints.base import Source
 from penstock.endpoints.memory import Memory
 from penstock.errors import BadRoute, UnknownChannel, did_you_mean
 from penstock.message import DeadLetter, Message
+from penstock.plan.build import build
 from penstock.reference import run as reference
 from penstock.reference.resume import STEP
 from penstock.route.app import App
@@ -94,7 +95,7 @@ def replay(
     """
     tested = on_lists(app, {})
     if engine == REFERENCE:
-        outcome = reference.replay(tested.plan, letters, at, source)
+        outcome = reference.replay(build(tested, answered=False), letters, at, source)
         return Result(outcome.channels, outcome.dead, outcome.summary(app.name))
     if engine != SPARK:
         raise BadRoute(f"there is no engine {engine!r} for replays", fix=did_you_mean(engine, (REFERENCE, SPARK)))

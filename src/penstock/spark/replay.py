@@ -86,7 +86,8 @@ def replay(
             raise
         kept = whole.publish()
         show(kept, outlets)
-        result.add(summarized(plan, whole.intent.counts, len(found), time.monotonic() - started), kept)
+        seconds = time.monotonic() - started
+        result.add(summarized(plan, whole.intent.counts, len(found), seconds, whole.waiting), kept)
     except (PythonException, SparkRuntimeException, Py4JJavaError) as error:
         raise stopped("replay", error, fix="nothing was written: mend the cause and replay again") from error
     finally:

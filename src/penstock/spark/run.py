@@ -91,7 +91,8 @@ def _passes(plan: Plan, data: DataFrame, outlets: Mapping[int, Target], key: str
     if plan.remembers and plan.error_budget is not None:
         # Whether the run stays within its budget is known only at its end.
         whole = computed(plan, data, outlets, key, scratch, scratch)
-        return iter([Executed(whole.intent, whole.publish(first=True), whole.query, whole.stagings[0])])
+        kept = whole.publish(first=True)
+        return iter([Executed(whole.intent, kept, whole.query, whole.stagings[0], whole.waiting)])
     if plan.remembers:
         state = StateTable(os.path.join(scratch, "state"), FLUSH)
         return Rounds(plan, state).until_quiet(data, outlets, key, scratch)

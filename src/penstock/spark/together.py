@@ -21,6 +21,7 @@ from penstock.spark.write.intent import Counts, Intent
 from penstock.spark.write.outlets import Target
 from penstock.spark.write.publish import Kept, publish
 from penstock.spark.write.staging import Staging
+from penstock.summary import Step
 
 _PARTITIONS = 1_000_000
 """More than a pass has: the files of a later pass stand behind those of the ones before."""
@@ -28,12 +29,13 @@ _PARTITIONS = 1_000_000
 
 @dataclass(frozen=True)
 class Whole:
-    """All passes of a run, staged: what will be published, and the query of the first pass."""
+    """All passes of a run, staged: what will be published, the query of the first pass, and who waits in the end."""
 
     intent: Intent
     query: DataFrame
     targets: Mapping[int, Target]
     stagings: tuple[Staging, ...]
+    waiting: Mapping[str, int]
 
     def seal(self) -> None:
         """Make the names of all staged files last."""
@@ -68,7 +70,8 @@ def computed(
         for done in passes:
             forget(targets, done.staging)
         raise
-    whole = Whole(_joined(key, passes), passes[0].query, targets, tuple(done.staging for done in passes))
+    stagings = tuple(done.staging for done in passes)
+    whole = Whole(_joined(key, passes), passes[0].query, targets, stagings, passes[-1].waiting)
     try:
         check_budget(plan, whole.intent, targets)
     except BaseException:
@@ -107,13 +110,16 @@ def _joined(key: str, passes: Sequence[Executed]) -> Intent:
 def _sum(counts: Sequence[Counts]) -> Counts:
     delivered: Counter[str] = Counter()
     filtered: Counter[str] = Counter()
+    steps: dict[str, Step] = {}
     for one in counts:
         delivered.update(one.delivered)
         filtered.update(one.filtered)
+        steps |= {title: steps.get(title, Step()) + step for title, step in one.steps.items()}
     return Counts(
         delivered,
         filtered,
         sum(one.dead for one in counts),
         sum(one.copied for one in counts),
         sum(one.held for one in counts),
+        steps,
     )

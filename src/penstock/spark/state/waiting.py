@@ -104,7 +104,7 @@ def parked(data: DataFrame, route: PlannedRoute, places: Places, snapshot: Snaps
         }
     chosen = data.withColumn("_again", again)
     if first:
-        chosen = sent_back(chosen, F.col("_again"), route, places)
+        chosen = sent_back(chosen, F.col("_again") & F.col(FIRST_FORM).isNotNull(), route, places)
     return change(chosen, F.col("_again"), columns).drop("_again")
 
 
