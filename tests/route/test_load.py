@@ -77,7 +77,7 @@ def test_an_app_in_yaml(here: Path) -> None:
     assert said("routes.yaml") == (
         "BadFile: the file has no key 'routez'\n"
         "  at   routes.yaml:2  routez: []\n"
-        "  fix  did you mean 'routes'? known: app, dead_letters, routes, sinks"
+        "  fix  did you mean 'routes'? known: app, dead_letters, error_budget, routes, sinks"
     )
 
 

@@ -220,7 +220,7 @@ ERRORS = {
         HEAD + "sink: {}\n",
         "BadFile: the file has no key 'sink'\n"
         "  at   routes.yaml:6  sink: {}\n"
-        "  fix  did you mean 'sinks'? known: app, dead_letters, routes, sinks",
+        "  fix  did you mean 'sinks'? known: app, dead_letters, error_budget, routes, sinks",
     ),
     "missing key": ("app: x\n", "BadFile: the file needs 'routes'\n  at   routes.yaml:1  app: x"),
     "missing key of a step": (

@@ -11,7 +11,7 @@ import os
 import sys
 
 from penstock.route.load import load
-from penstock.spark import content
+from penstock.endpoints import lookup
 from penstock.spark.run import run_batch
 from penstock.spark.session import session
 from penstock.spark.stream import run_stream
@@ -25,7 +25,7 @@ SETTINGS = {
 
 def main(master: str) -> None:
     # Tables travel through a shuffle, so that there is more than one stage.
-    content.BROADCAST_BYTES = 0
+    lookup.SMALL_BYTES = 0
     spark = session("tests", master, SETTINGS)
     for line in sys.stdin:
         order = json.loads(line)

@@ -130,7 +130,7 @@ def test_adaptive_planning_changes_nothing(
     broadcast: bool, bodies: DataFrame, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not broadcast:
-        monkeypatch.setattr("penstock.spark.content.BROADCAST_BYTES", 0)
+        monkeypatch.setattr("penstock.endpoints.lookup.SMALL_BYTES", 0)
     (tmp_path / "a.jsonl").write_text('{"id": 1}\n{"id": 5}\n')
     names = lookup_table(pa.table({"id": [1, 2], "name": ["one", "two"]}), key="id")
     settings = {"spark.sql.adaptive.enabled": "true", "spark.sql.autoBroadcastJoinThreshold": "-1"}
