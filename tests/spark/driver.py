@@ -10,8 +10,8 @@ import json
 import os
 import sys
 
-from penstock.route.load import load
 from penstock.endpoints import lookup
+from penstock.route.load import load
 from penstock.spark.run import run_batch
 from penstock.spark.session import session
 from penstock.spark.stream import run_stream
