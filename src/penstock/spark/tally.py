@@ -51,13 +51,14 @@ def made_at(stage: Stage, places: Places) -> dict[str, Column]:
 
 def place_column(data: DataFrame, plan: Plan) -> Column:
     """PLACE, from the place and the error of a row."""
-    numbers = _deaths(plan)
+    place, numbers = F.col(AT), _deaths(plan)
+    if RESUME in data.columns:
+        place = F.when(F.col(AT) == WAITING, F.lit(_WAITING) - F.col(RESUME)).otherwise(place)
+    if len(numbers) == 1:
+        return place  # reading the error only to find out what is known costs as much as all other counting
     failed = F.concat_ws(".", F.col(ERROR).getField("route"), F.col(ERROR).getField("step"))
     step = F.element_at(F.create_map(*(F.lit(part) for pair in numbers.items() for part in pair)), failed)
-    place = F.when(F.col(AT) == DEAD, step)
-    if RESUME in data.columns:
-        place = place.when(F.col(AT) == WAITING, F.lit(_WAITING) - F.col(RESUME))
-    return place.otherwise(F.col(AT))
+    return F.when(F.col(AT) == DEAD, step).otherwise(place)
 
 
 def tally_columns(plan: Plan, places: Places, waiting: bool) -> list[Column]:
@@ -130,6 +131,8 @@ def _may_filter(stage: Stage) -> bool:
 def _deaths(plan: Plan) -> dict[str, int]:
     titles = [f"{entry.route}.{DECODE}" for entry in plan.entries]
     titles += [stage.title for stage in plan.stages() if stage.node.stateful or may_fail(stage.node)]
+    if len(titles) == 1:
+        return {titles[0]: DEAD}
     return {title: _DEAD - number for number, title in enumerate(titles)}
 
 
