@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -128,14 +128,19 @@ def body_fields(entry: Entry) -> Column:
 
 def typed(column: Column, kind: Type) -> Column:
     """Decoded fields with JSON text turned into VARIANT where the schema says so."""
+    return at_variants(column, kind, F.try_parse_json)
+
+
+def at_variants(column: Column, kind: Type, change: Callable[[Column], Column]) -> Column:
+    """The column with every VARIANT in it changed; what has none stays as it is."""
     if not has_variant(kind):
         return column
     match kind:
         case Array(element):
-            return F.transform(column, lambda item: typed(item, element))
+            return F.transform(column, lambda item: at_variants(item, element, change))
         case Map(value):
-            return F.transform_values(column, lambda _, item: typed(item, value))
+            return F.transform_values(column, lambda _, item: at_variants(item, value, change))
         case Struct(fields):
-            rebuilt = F.struct(*(typed(column.getField(name), inner).alias(name) for name, inner in fields))
-            return F.when(column.isNotNull(), rebuilt)
-    return F.try_parse_json(column)
+            parts = (at_variants(column.getField(name), inner, change).alias(name) for name, inner in fields)
+            return F.when(column.isNotNull(), F.struct(*parts))
+    return change(column)

@@ -28,6 +28,7 @@ from penstock.spark.decode import decode, reads_nothing
 from penstock.spark.failure import stopped
 from penstock.spark.frame import AT, Places, scope_column
 from penstock.spark.lower import enter, order_of
+from penstock.spark.read.arrive import stored_schema
 from penstock.spark.run import RunResult, summarized
 from penstock.spark.session import session
 from penstock.spark.ship import ship
@@ -172,13 +173,7 @@ def _source(plan: Plan, reader: Entry) -> int:
 
 _SCHEMA = pa.schema(
     [
-        (frame.ID, pa.string()),
-        (frame.HEADERS, pa.map_(pa.string(), pa.string())),
-        (frame.ATTACHMENTS, pa.map_(pa.string(), pa.binary())),
-        (frame.BODY, pa.binary()),
-        (frame.TOPIC, pa.string()),
-        (frame.PARTITION, pa.int32()),
-        (frame.OFFSET, pa.int64()),
+        *stored_schema(),
         (frame.TIME, pa.timestamp("us", "UTC")),
         (frame.PARENT, pa.string()),
         (frame.INDEX, pa.int64()),

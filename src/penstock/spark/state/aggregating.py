@@ -36,13 +36,12 @@ from penstock.spark.state.rows import (
 )
 from penstock.spark.state.segments import NEW_GROUP, OPEN, PREDICATE, SIZE, Segments, segments
 from penstock.spark.state.store import DEADLINE, GONE, LEADING, NEVER, WEIGHT
-from penstock.spark.state.task import Moment, Outcome, filled
+from penstock.spark.state.task import SECOND, Moment, Outcome, filled
 
 CLOSED, OPENED, TOUCHED = "closed", "opened", "touched"
 _MARKS = pa.schema([(KEY, pa.string()), (WEIGHT, pa.int64()), (CLOSED, pa.bool_()),
                     (OPENED, pa.int64()), (TOUCHED, pa.int64())])  # fmt: skip
 _REASONS = {SIZE: BY_SIZE, PREDICATE: BY_PREDICATE, NEW_GROUP: BY_NEW_GROUP}
-SECOND = 1_000_000
 Reasons = npt.NDArray[Any]
 
 

@@ -11,12 +11,12 @@ from penstock.patterns.idempotent import Idempotent
 from penstock.patterns.key import NO_VALUE
 from penstock.plan.plan import Plan, Scope, Stage
 from penstock.spark.frame import AT, BODY, DEAD, ID, NOTE, RESUME, WAITING, Places, change, here
-from penstock.spark.state.aggregating import SECOND
 from penstock.spark.state.keys import HIGH, LOW
 from penstock.spark.state.receiving import Receiving
 from penstock.spark.state.remember import key_text, remembered, with_key
 from penstock.spark.state.rows import KEY
 from penstock.spark.state.table import Snapshot
+from penstock.spark.state.task import SECOND
 from penstock.spark.state.waiting import ADMITTED, DUE
 from penstock.spark.tally import nowhere
 

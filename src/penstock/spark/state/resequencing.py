@@ -14,11 +14,10 @@ from penstock.spark.state.keys import HIGH, LOW, Flags, Keys, Numbers
 from penstock.spark.state.rows import SEQUENCE, Fates, in_place_of_first, replaced
 from penstock.spark.state.segments import segments
 from penstock.spark.state.store import DEADLINE, GONE, LEADING, NEVER, WEIGHT
-from penstock.spark.state.task import Moment, Outcome, filled
+from penstock.spark.state.task import SECOND, Moment, Outcome, filled
 
 EXPECTED, TOUCHED = "expected", "touched"
 _MARKS = pa.schema([(WEIGHT, pa.int64()), (EXPECTED, pa.int64()), (TOUCHED, pa.int64()), (SEQUENCE, pa.int64())])
-SECOND = 1_000_000
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,9 @@ from penstock.spark.state.keys import HIGH, Keys
 from penstock.spark.state.rows import bits
 from penstock.spark.state.store import WEIGHT, Bucket, Run, gone, sorted_by_key
 
+SECOND = 1_000_000
+"""Clocks and deadlines are whole microseconds."""
+
 ROWS_AT_ONCE = 50_000
 ROWS_PER_BATCH = 10_000
 
