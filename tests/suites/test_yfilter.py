@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from penstock import App, Memory, Route, Xml
-from penstock.expr.evaluate import expression_key
 from penstock.expr.nodes import XPath
 from penstock.expr.xpath import xpath
 from penstock.formats.base import Malformed
@@ -20,6 +19,7 @@ from penstock.formats.xml import XPaths, parse
 from penstock.plan.plan import Entry, Scope
 from penstock.schema import BOOLEAN, Struct
 from penstock.spark.decode import decode
+from penstock.spark.frame import BAD_ERROR, field_column
 from penstock.testing import SPARK, run
 from tests.suites import suite
 
@@ -62,11 +62,11 @@ def test_spark_finds_the_documents_that_the_suite_expects(spark: SparkSession) -
     entry = Entry("nitf", Memory(), Xml(), Scope(0, nothing, nothing, True), paths)
     given = documents()
     rows = pa.table({"name": list(given), "body": pa.array(given.values(), pa.binary())})
-    decoded = decode(spark.createDataFrame(rows), entry, F.col("body"))
-    matches = F.array(*(F.col("fields").getField(expression_key(path)) for path in paths))
-    results = decoded.select("name", matches.alias("found"), "bad").collect()
+    decoded = decode(spark.createDataFrame(rows), entry, F.col("body"), "decode")
+    matches = F.array(*(field_column(index) for index in range(len(paths))))
+    results = decoded.select("name", matches.alias("found"), F.col(BAD_ERROR)).collect()
     found = {row.name: dict(zip(paths, row.found, strict=True)) for row in results}
-    assert [row.bad for row in results] == [None] * len(given)
+    assert [row[BAD_ERROR] for row in results] == [None] * len(given)
     for name in sets:
         expected = json.loads((FOLDER / f"{name}.expected.json").read_text())
         matched = {
