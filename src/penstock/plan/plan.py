@@ -63,7 +63,8 @@ class Answer:
 class Entry:
     """A source, the scope it fills, and the paths that only its decoder can follow.
 
-    `parsed` is the part of the schema that is decoded: what the scope wants and what the answers need.
+    `parsed` is the part of the schema that is decoded: what the scope wants and what the answers need. `original` says
+    whether somebody needs the bytes of a message that could be decoded.
     """
 
     route: str
@@ -73,6 +74,7 @@ class Entry:
     paths: tuple[Expr, ...] = ()
     parsed: Struct = EMPTY
     answers: tuple[Answer, ...] = ()
+    original: bool = True
 
 
 @dataclass(frozen=True, slots=True)
