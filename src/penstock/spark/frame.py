@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as spark
 
 from penstock.patterns.idempotent import Idempotent
 from penstock.plan.failing import may_fail_after
@@ -122,6 +123,13 @@ def error(stage: Stage, kind: Column | str, reason: Column | str) -> Column:
 
 def _column(value: Column | str) -> Column:
     return F.lit(value) if isinstance(value, str) else value
+
+
+def never_null(column: Column, kind: spark.DataType | None) -> Column:
+    """A map or an array that is empty instead of null: a run of nulls takes Spark quadratic time to send to Python."""
+    if isinstance(kind, spark.MapType):
+        return F.coalesce(column, F.create_map().cast(kind))
+    return F.coalesce(column, F.array().cast(kind)) if isinstance(kind, spark.ArrayType) else column
 
 
 def change(data: DataFrame, present: Column, columns: Mapping[str, Column]) -> DataFrame:

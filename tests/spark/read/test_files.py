@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -132,13 +133,22 @@ def test_a_large_file_is_read_in_chunks_and_every_line_once(tmp_path: Path, monk
     path = write(tmp_path / "big.jsonl", b"\n".join(written))
     route = Route("r", Files(path, ORDER)).translate({"id": body.id})
     app = App("chunks", route.to("x", Memory()), dead_letters=Memory())
-    reader = FilesReader(app.plan.entries[0])
+    reader = FilesReader(replace(app.plan.entries[0], original=True))
     parts = reader.partitions()
     assert len(parts) > 5
     rows = [row for part in parts for batch in reader.read(part) for row in batch.to_pylist()]
     assert [row["body"] for row in rows] == written
     assert [row["field_0"] for row in rows] == list(range(2_000))
     assert len({(row["partition"], row["offset"]) for row in rows}) == len(written)
+
+
+def test_bytes_that_nobody_needs_stay_where_they_are(tmp_path: Path) -> None:
+    path = write(tmp_path / "some.jsonl", order(1) + b"\nbroken\n" + order(2))
+    translated = Route("r", Files(path, ORDER)).translate({"id": body.id}).to("x", Memory())
+    app = App("dropped", translated, dead_letters=Memory())
+    reader = FilesReader(app.plan.entries[0])
+    rows = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+    assert [row["body"] for row in rows] == [None, b"broken", None]
 
 
 def said(source: Files) -> str:

@@ -12,13 +12,16 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.plan.plan import Scope
 from penstock.spark.decode import as_text, at_variants
-from penstock.spark.frame import scope_column
+from penstock.spark.frame import never_null, scope_column
 from penstock.spark.types import has_variant, spark_type
 
 
 def outgoing(data: DataFrame, scopes: Mapping[str, Scope]) -> DataFrame:
-    """The rows as Arrow can carry them."""
-    return _changed(data, scopes, F.to_json)
+    """The rows as Arrow can carry them. Of what is ours, no map or array is null."""
+    ours = [field for field in data.schema if field.name not in scopes]
+    return _changed(data.withColumns({field.name: never_null(F.col(field.name), field.dataType) for field in ours
+                                      if isinstance(field.dataType, (spark.MapType, spark.ArrayType))}),
+                    scopes, F.to_json)  # fmt: skip
 
 
 def incoming(data: DataFrame, scopes: Mapping[str, Scope]) -> DataFrame:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from penstock.plan.demand import converts
 from penstock.plan.plan import Plan, Scope
 from penstock.spark import frame
-from penstock.spark.frame import AT, BODY, DEAD, SCOPE, WAITING, Places, scope_column
+from penstock.spark.frame import AT, BODY, DEAD, SCOPE, WAITING, Places, never_null, scope_column
 from penstock.spark.state.buried import body_text
 from penstock.spark.state.waiting import DUE, TRIES, attempt, envelope
 from penstock.spark.tally import PLACE, place_column
@@ -26,14 +26,16 @@ _META_COLUMNS = (
 def encoded(data: DataFrame, plan: Plan, targets: Mapping[int, Target], timed: bool = False) -> DataFrame:
     """Rows of (place, body, written, meta): `written` bodies are JSON made here, the others are as they came.
 
-    `meta` is null where nobody wants it. The other columns are for counting; `timed` asks for the time.
+    `meta` is empty where nobody wants it. The other columns are for counting; `timed` asks for the time.
     """
     described = [place for place, target in targets.items() if target.wants_meta]
     tries = attempt(F.col(frame.ERROR).getField("route")) if TRIES in data.columns else F.lit(1)
     nothing = F.lit(None).cast("string")
     fields = F.when(F.col(AT) == DEAD, body_text(data, plan)) if DEAD in targets else nothing
-    meta = F.struct(*_META_COLUMNS, tries.alias(ATTEMPT), fields.alias(FIELDS))
+    known = {**{name: F.col(name) for name in _META_COLUMNS}, ATTEMPT: tries, FIELDS: fields}
     wanted = F.col(AT).isin(*described) if described else F.lit(False)
+    kinds = {field.name: field.dataType for field in data.schema}
+    told = (never_null(F.when(wanted, column), kinds.get(name)).alias(name) for name, column in known.items())
     body, written = _body(plan)
     counted: list[Column | str] = [place_column(data, plan).alias(PLACE), *Places.of(plan).visited]
     if timed:
@@ -41,7 +43,7 @@ def encoded(data: DataFrame, plan: Plan, targets: Mapping[int, Target], timed: b
     if DUE in data.columns:
         body = F.when(F.col(AT) == WAITING, envelope(data, plan)).otherwise(body)
         counted.append(DUE)
-    return data.select(AT, body.alias(BODY), written.alias(WRITTEN), F.when(wanted, meta).alias(META), *counted)
+    return data.select(AT, body.alias(BODY), written.alias(WRITTEN), F.struct(*told).alias(META), *counted)
 
 
 def _body(plan: Plan) -> tuple[Column, Column]:
