@@ -1,6 +1,8 @@
 # Needs make and Python 3.11 or newer; everything else goes into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+# Test processes, each with a Spark of its own.
+WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint soak bench-spine bench-state cluster clean
@@ -13,7 +15,7 @@ demo: .venv/.java ## run the demonstration
 	@$(BIN)/penstock demo
 
 test: .venv/.java ## run all tests
-	@$(BIN)/pytest
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 lint: .venv/.package ## check style and types
 	@$(BIN)/ruff check
