@@ -36,9 +36,9 @@ def reason_of(stage: Stage) -> str:
     error, the route, the step and the reason of that failure.
     """
     split = isinstance(stage.node, (Split, SplitFields))
-    rule = f"the error budget of {stage.title} is {budget_text(allowed(stage))}"
+    rule = f"more failed than the error budget of {stage.title} allows: {budget_text(allowed(stage))}"
     rule = (rule if split else f"{stage.title} stops on exception").replace("%", "%%")
-    return f"{'part' if split else 'copy'} %d of %d failed (%s at %s.%s: %s), and {rule}"
+    return f"{'part' if split else 'copy'} %d of %d failed first (%s at %s.%s: %s), and {rule}"
 
 
 def check_stopping(plan: Plan) -> Plan:

@@ -17,6 +17,7 @@ from penstock.schema import STRING, Struct
 from penstock.spark.content import fitted, nothing, shaped
 from penstock.spark.context import context_of
 from penstock.spark.expressions import lower
+from penstock.spark.family import with_family
 from penstock.spark.frame import (
     AT,
     COUNT,
@@ -121,12 +122,16 @@ def parts(data: DataFrame, stage: Stage, places: Places, elements: Column, body:
     }
     changed = change(exploded, present, columns)
     moved = change(changed, present & empty, {AT: F.lit(places.filtered(stage))})
-    return moved.drop(PART, _NUMBER, _TOTAL)
+    return _done(moved, stage, places)
 
 
 def _copied(data: DataFrame, stage: Stage, places: Places, targets: Column, columns: Mapping[str, Column]) -> DataFrame:
     exploded = _exploded(data, stage, places, targets)
-    return change(exploded, here(stage, places), columns).drop(PART, _NUMBER, _TOTAL)
+    return _done(change(exploded, here(stage, places), columns), stage, places)
+
+
+def _done(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
+    return with_family(data, stage, places, F.col(_NUMBER), F.col(_TOTAL)).drop(PART, _NUMBER, _TOTAL)
 
 
 def _exploded(data: DataFrame, stage: Stage, places: Places, elements: Column) -> DataFrame:
