@@ -33,25 +33,25 @@ def said(*routes: Route) -> str:
 def test_a_step_with_state_cannot_come_after() -> None:
     later = split(error_budget=2).aggregate(collect("all"), by=body.n, size=2).to("x", Void())
     assert said(later) == (
-        "BadRoute: route 'in', step 'split': error_budget may stop messages that are on their way, and step 'aggregate' "
+        "BadRoute: route 'in', step 'split': error_budget may stop messages on their way, and step 'aggregate' "
         "of route 'in' keeps state, which cannot be undone\n"
         "  fix  remember before that step, or in an app that reads what this one writes; or leave out error_budget"
     )
     for wrong in (
-        [copies(), Route("a", "a").to("c"), Route("c", "c").idempotent(body.id).to("x", Void()), Route("b", "b").to("x")],
+        [copies(), Route("a", "a").to("c"), Route("c", "c").idempotent().to("x", Void()), Route("b", "b").to("x")],
         [copies(), Route("a", "a").to("x", Void()), Route("b", "b").resequence(body.id, window=3).to("x")],
     ):
-        assert "stop_on_exception may stop messages that are on their way, and step" in said(*wrong)
+        assert "stop_on_exception may stop messages on their way, and step" in said(*wrong)
 
 
 def test_a_message_cannot_be_tried_again_after() -> None:
     assert said(split(error_budget=0.5).filter(body.n > 0, missing="dead").on_error().to("x", Void())) == (
-        "BadRoute: route 'in', step 'split': error_budget may stop messages that are on their way, and route 'in' tries "
+        "BadRoute: route 'in', step 'split': error_budget may stop messages on their way, and route 'in' tries "
         "messages again, which cannot be undone\n"
         "  fix  put on_error on a route before that step; or leave out error_budget"
     )
     branches = Route("a", "a").to("x", Void()), Route("b", "b").on_error().to("x")
-    assert "stop_on_exception may stop messages that are on their way, and route 'b' tries" in said(copies(), *branches)
+    assert "stop_on_exception may stop messages on their way, and route 'b' tries" in said(copies(), *branches)
 
 
 def test_state_before_it_and_beside_it_is_allowed() -> None:

@@ -35,10 +35,15 @@ def reason_of(stage: Stage) -> str:
     """Why a member is stopped, to be filled with the number of the first that failed, how many there are, and the
     error, the route, the step and the reason of that failure.
     """
-    split = isinstance(stage.node, (Split, SplitFields))
-    rule = f"more failed than the error budget of {stage.title} allows: {budget_text(allowed(stage))}"
-    rule = (rule if split else f"{stage.title} stops on exception").replace("%", "%%")
-    return f"{'part' if split else 'copy'} %d of %d failed first (%s at %s.%s: %s), and {rule}"
+    rule = f"{stage.title} stops on exception"
+    if _splits(stage):
+        rule = f"more failed than the error budget of {stage.title} allows: {budget_text(allowed(stage))}"
+    member, rule = "part" if _splits(stage) else "copy", rule.replace("%", "%%")
+    return f"{member} %d of %d failed first (%s at %s.%s: %s), and {rule}"
+
+
+def _splits(stage: Stage) -> bool:
+    return isinstance(stage.node, (Split, SplitFields))
 
 
 def check_stopping(plan: Plan) -> Plan:
@@ -55,8 +60,8 @@ def check_stopping(plan: Plan) -> Plan:
                 why, fix = f"route {later.route!r} tries messages again", "put on_error on a route before that step"
             else:
                 continue
-            what = "error_budget" if isinstance(stage.node, (Split, SplitFields)) else "stop_on_exception"
-            raise BadRoute(f"route {stage.route!r}, step {stage.node.name!r}: {what} may stop messages that are on their "
-                           f"way, and {why}, which cannot be undone", stage.node.origin,
+            what = "error_budget" if _splits(stage) else "stop_on_exception"
+            raise BadRoute(f"route {stage.route!r}, step {stage.node.name!r}: {what} may stop messages on their way, and "
+                           f"{why}, which cannot be undone", stage.node.origin,
                            f"{fix}; or leave out {what}")  # fmt: skip
     return plan
