@@ -61,7 +61,7 @@ def check_stopping(plan: Plan) -> Plan:
             else:
                 continue
             what = "error_budget" if _splits(stage) else "stop_on_exception"
-            raise BadRoute(f"route {stage.route!r}, step {stage.node.name!r}: {what} may stop messages on their way, and "
-                           f"{why}, which cannot be undone", stage.node.origin,
+            raise BadRoute(f"route {stage.route!r}, step {stage.node.name!r}: {what} may stop messages on their way, "
+                           f"and {why}, which cannot be undone", stage.node.origin,
                            f"{fix}; or leave out {what}")  # fmt: skip
     return plan

@@ -1,8 +1,8 @@
 """Parts and copies that are stopped, because too many before them have failed.
 
-A step that may stop what it makes gives every part or copy a column that whatever is made of it inherits: its number,
-how many there are, and how the row looked then. When all rows are at their last place, one window per step looks at
-each family. What was made of a stopped member becomes one row again, as it was when it left the step, and dead.
+A step that may stop what it makes gives every part or copy a column that whatever is made of it inherits: its family,
+its number, how many there are, and how the row looked then. When all rows are at their last place, one window per step
+looks at each family. What was made of a stopped member becomes one row again, as it left the step, and dead.
 """
 
 from __future__ import annotations
@@ -27,19 +27,28 @@ from penstock.spark.frame import (
     error,
 )
 
-_NUMBER, _TOTAL = "number", "total"
-_ROOT, _FAILED, _FIRST, _BEFORE, _STOPPED = "_root", "_failed", "_first", "_before", "_stopped"
+_KEY, _ROW, _NUMBER, _TOTAL = "_key", "_row", "_member", "_members"
+_FAILED, _FIRST, _BEFORE, _STOPPED = "_failed", "_first", "_before", "_stopped"
 _MOST = 2**31 - 1
 
 
-def with_family(data: DataFrame, stage: Stage, places: Places, number: Column, total: Column) -> DataFrame:
-    """Note whose members the messages are that were made here: those that have a total."""
+def with_roots(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
+    """The rows before copies are made. Their place says to which task a family goes, also when it is computed again; as
+    sources may give one place and one id to several messages, a number tells them apart.
+    """
+    if stage.title not in places.families:
+        return data
+    return data.withColumns({_KEY: F.struct(ORDER, ID), _ROW: F.monotonically_increasing_id()})
+
+
+def with_members(data: DataFrame, stage: Stage, places: Places, number: Column, total: Column) -> DataFrame:
+    """The rows after copies were made, which have a total."""
     name = places.families.get(stage.title)
     if name is None:
         return data
-    kept = (F.col(column) for column in _kept(places))
-    member = F.struct(F.coalesce(number, F.lit(0)).alias(_NUMBER), total.alias(_TOTAL), *kept)
-    return data.withColumn(name, F.when(total.isNotNull(), member))
+    numbers = F.coalesce(number, F.lit(0)).alias(_NUMBER), total.alias(_TOTAL)
+    member = F.struct(_KEY, _ROW, *numbers, *_kept(places))
+    return data.withColumn(name, F.when(total.isNotNull(), member)).drop(_KEY, _ROW)
 
 
 def with_stopped(data: DataFrame, plan: Plan, places: Places) -> DataFrame:
@@ -57,9 +66,10 @@ def _without_later(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     member = F.col(places.families[stage.title])
     number, path = member.getField(_NUMBER), F.col(ORDER).getField("path")
     dead = F.col(AT) == DEAD
-    # A row outside of every family is alone under its own place, so that rows spread over the tasks.
-    rows = data.withColumn(_ROOT, F.when(member.isNotNull(), _parent(member.getField(ORDER))).otherwise(F.col(ORDER)))
-    ordered = Window.partitionBy(_ROOT).orderBy(number, path)
+    # A row outside of every family goes by its own place, so that rows spread over the tasks.
+    key = F.coalesce(member.getField(_KEY), F.struct(ORDER, ID))
+    rows = data.withColumns({_KEY: key, _ROW: member.getField(_ROW)}).repartition(F.col(_KEY))
+    ordered = Window.partitionBy(_KEY, _ROW).orderBy(number, path)
     whole = ordered.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     seen = rows.withColumns(
         {
@@ -73,13 +83,7 @@ def _without_later(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     kept = judged.filter(~F.col(_STOPPED) | ~F.col(_BEFORE).eqNullSafe(number))
     again = {name: member.getField(name) for name in _kept(places)}
     died = {AT: F.lit(DEAD), SCOPE: F.lit(stage.after.number), ERROR: _error(stage, member.getField(_TOTAL))}
-    return change(kept, F.col(_STOPPED), again | died).drop(_ROOT, _FAILED, _FIRST, _BEFORE, _STOPPED)
-
-
-def _parent(order: Column) -> Column:
-    """The place of the message that was split or copied."""
-    path = order.getField("path")
-    return order.withField("path", F.slice(path, F.lit(1), F.size(path) - 1))
+    return change(kept, F.col(_STOPPED), again | died).drop(_KEY, _ROW, _FAILED, _FIRST, _BEFORE, _STOPPED)
 
 
 def _allowed(stage: Stage, total: Column) -> Column:
