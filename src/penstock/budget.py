@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from penstock.errors import BadRoute, BudgetExceeded
 
 Budget = int | float
+ON_EXCEPTION = "  | stops on exception"
 
 
 def check_budget(value: object) -> Budget | None:
@@ -24,6 +25,11 @@ def is_exceeded(budget: Budget, failed: int, messages: int) -> bool:
 
 def budget_text(budget: Budget) -> str:
     return f"{budget * 100:g}%" if isinstance(budget, float) else str(budget)
+
+
+def budget_detail(budget: Budget | None) -> str:
+    """How the settings of a step end that has a budget."""
+    return f"  | error budget {budget_text(budget)}" if budget is not None else ""
 
 
 def check_batch(app: str, budget: Budget | None, failed: int, messages: int, errors: Mapping[str, int]) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock import Message, body, header
+from penstock import Message, Route, body, header
 from penstock.errors import PenstockError
 from tests.patterns.apps import app, start, through, why
 
@@ -37,3 +37,20 @@ def test_recipients_are_text_and_some_are_known() -> None:
         _ = app(start().recipients(body.id, known=["a"])).plan
     with pytest.raises(PenstockError, match="a recipient list needs the channels it may send to"):
         start().recipients(body.name, known=[])
+
+
+def test_recipients_after_one_that_fails_are_stopped_in_the_order_in_which_they_are_named() -> None:
+    route = start().recipients(body.tags, known=["a", "b", "c"], stop_on_exception=True)
+    strict = Route("strict", "b").filter(body.id > 0, missing="dead").to("x")
+    result = through((route, strict), [{"tags": ["c", "b", "a", "z"]}, {"tags": ["z", "a"]}, {"tags": ["a", "c"]}])
+    delivered = [[message.id for message in result.messages(name)] for name in "axc"]
+    assert delivered == [["r/0/2"], [], ["r/0/0", "r/0/2"]]
+    dead = [(letter.message.id, letter.step, letter.error) for letter in result.dead]
+    assert dead == [
+        ("r/0/0", "filter", "MissingField"), ("r/0/0", "recipients", "Stopped"), ("r/0/0", "recipients", "Stopped"),
+        ("r/0/1", "recipients", "UnknownRecipient"), ("r/0/1", "recipients", "Stopped"),
+    ]  # fmt: skip
+    assert why(result)[-1][2] == (
+        "copy 1 of 2 failed first (UnknownRecipient at r.recipients: no channel is known as 'z'), "
+        "and r.recipients stops on exception"
+    )

@@ -106,9 +106,11 @@ def every_step() -> App:
         .script(unchanged, "id BIGINT, kind STRING")
         .to("right"),
         Route("c", join("left", "right")).balance("one", "two", "three"),
-        Route("d", "copies").recipients(body.to, ["r1", "r2"], separator=";"),
-        Route("e", "r1").split(body.lines).multicast("m1", "m2"),
-        Route("f", "r2").split_fields(head=["id"], tail=["kind"]).balance("w1", "w2", weights=[1, 3]),
+        Route("d", "copies").recipients(body.to, ["r1", "r2"], separator=";", stop_on_exception=True),
+        Route("e", "r1").split(body.lines, error_budget=3).multicast("m1", "m2", stop_on_exception=True),
+        Route("f", "r2")
+        .split_fields(head=["id"], tail=["kind"], error_budget=0.05)
+        .balance("w1", "w2", weights=[1, 3]),
         Route("g", "m1").filter(jsonpath("@.price > 5")).balance("s1", "s2", sticky=body.sku),
         Route("h", "m2").balance("q1", "q2", random_seed=7),
         Route("i", "w1").choice(

@@ -61,3 +61,16 @@ def test_messages_for_a_route_without_a_source_are_refused() -> None:
     both = App("two", Route("a", Memory((), Text())).to("x", Void()), Route("b", Memory((), Text())).to("x"))
     with pytest.raises(PenstockError, match="app 'two' has 2 sources: a, b"):
         run(both.plan, ["x"])
+
+
+def test_a_trace_tells_which_parts_were_stopped_and_why() -> None:
+    route = Route("in", Memory((), Json("tags ARRAY<STRING>"))).split(body.tags, error_budget=0)
+    app = App("a", route.filter(body.value != "", missing="dead").to("x", Void()))
+    steps = [(step.step, step.outcome) for step in app.trace({"tags": [None, "b"]}).steps]
+    missing = "MissingField: the condition reads value, and a value is missing"
+    assert steps == [
+        ("split", "on as part 1 of 2, on as part 2 of 2"),
+        ("filter", f"dead letter: {missing}"),
+        ("split", f"dead letter: Stopped: part 1 of 2 failed first ({missing.replace(':', ' at in.filter:', 1)}), "
+                  "and more failed than the error budget of in.split allows: 0"),
+    ]  # fmt: skip

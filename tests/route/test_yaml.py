@@ -140,6 +140,14 @@ def test_the_layout_of_redelivery_and_memory() -> None:
     assert "      - idempotent: true\n" in text
 
 
+def test_the_layout_of_steps_that_stop_what_they_made() -> None:
+    text = to_yaml(apps.every_step())
+    assert "      - split: {of: lines, error_budget: 3}\n" in text
+    assert "      - split_fields: {head: [id], tail: [kind], error_budget: 0.05}\n" in text
+    assert "      - multicast: {to: [m1, m2], stop_on_exception: true}\n" in text
+    assert "known: [r1, r2], separator: ;, stop_on_exception: true}\n" in text
+
+
 def test_origins_are_lines_of_the_file() -> None:
     app = from_yaml(steps("- filter: total > 5", "- to: {channel: x, sink: void}"), "routes.yaml")
     assert [str(step.origin) for step in app.routes[0].steps] == [
@@ -150,6 +158,17 @@ def test_origins_are_lines_of_the_file() -> None:
 
 
 ERRORS = {
+    "budget": (
+        steps("- split_fields: {error_budget: 2.5}"),
+        "BadRoute: route 'intake': error_budget=2.5 is no budget\n"
+        "  at   routes.yaml:6  - split_fields: {error_budget: 2.5}\n"
+        "  fix  write error_budget=10 for ten failures, or 0.01 for one in a hundred",
+    ),
+    "stop": (
+        steps("- multicast: {to: [a, b], stop_on_exception: 1}"),
+        "BadFile: route 'intake': 'stop_on_exception' of 'multicast' of route 'intake' must be true or false, found 1\n"
+        "  at   routes.yaml:6  - multicast: {to: [a, b], stop_on_exception: 1}",
+    ),
     "unknown strategy": (
         steps("- aggregate: {by: id, strategy: {colect: all}, size: 2}"),
         "BadFile: route 'intake': 'strategy' of 'aggregate' of route 'intake': there is no strategy 'colect'\n"

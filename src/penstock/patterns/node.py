@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from penstock.budget import Budget
 from penstock.errors import BadRoute, Origin
 from penstock.expr import nodes
 from penstock.expr.nodes import Expr
@@ -47,7 +48,12 @@ class Node:
     @property
     def keeps_order(self) -> bool:
         """Messages leave in the order in which they came."""
-        return not self.stateful
+        return not self.stateful and self.stopping is None
+
+    @property
+    def stopping(self) -> Budget | None:
+        """How many of the messages that this step makes of one may fail before those after them are stopped."""
+        return None
 
     def sends_to(self) -> tuple[str, ...]:
         """The channels named by this step."""

@@ -1,6 +1,7 @@
 """Recipient list: the message itself says which of the known channels get a copy.
 
 A recipient that is not known, or a message that names none, is a dead letter; a recipient named twice gets one copy.
+Those named after one whose copy failed may be stopped.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from penstock.budget import ON_EXCEPTION, Budget
 from penstock.errors import BadRoute, TypeMismatch
 from penstock.expr.columns import expression
 from penstock.expr.nodes import Expr
@@ -22,6 +24,7 @@ class Recipients(Node):
     recipients: Expr
     known: tuple[str, ...]
     separator: str = ","
+    stop_on_exception: bool = False
 
     verb: ClassVar[str] = "recipients"
     pattern: ClassVar[str] = "recipient list"
@@ -29,6 +32,10 @@ class Recipients(Node):
     channels: ClassVar[str] = "1:n"
     messages: ClassVar[str] = "1:n"
     ends: ClassVar[bool] = True
+
+    @property
+    def stopping(self) -> Budget | None:
+        return 0 if self.stop_on_exception else None
 
     def expressions(self) -> tuple[Expr, ...]:
         return (self.recipients,)
@@ -42,11 +49,14 @@ class Recipients(Node):
         return body
 
     def detail(self) -> str:
-        return f"{to_text(self.recipients)} -> {', '.join(self.known)}"
+        stops = ON_EXCEPTION if self.stop_on_exception else ""
+        return f"{to_text(self.recipients)} -> {', '.join(self.known)}{stops}"
 
 
-def recipients(of: object, known: list[str] | tuple[str, ...], separator: str = ",") -> Recipients:
+def recipients(
+    of: object, known: list[str] | tuple[str, ...], separator: str = ",", stop_on_exception: bool = False
+) -> Recipients:
     """`of`: an array of channel names, or text with a separator between them."""
     if not known or not separator:
         raise BadRoute("a recipient list needs the channels it may send to, and a separator")
-    return Recipients(expression(of), tuple(check_channel(name) for name in known), separator)
+    return Recipients(expression(of), tuple(check_channel(name) for name in known), separator, stop_on_exception)

@@ -1,6 +1,7 @@
 """Splitter: one message per element of a collection, or per field of the body, with a common head and tail.
 
-Each part knows its parent's id, its index and the number of parts. A message without parts counts as filtered.
+Each part knows its parent's id, its index and the number of parts. A message without parts counts as filtered. With an
+error budget, the parts after the one whose failure exceeds it are stopped.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from penstock.budget import Budget, budget_detail, check_budget
 from penstock.errors import BadRoute, TypeMismatch
 from penstock.expr.columns import expression
 from penstock.expr.nodes import Expr
@@ -27,12 +29,17 @@ class Split(Node):
     into: str | None = None
     head: tuple[str, ...] = ()
     tail: tuple[str, ...] = ()
+    error_budget: Budget | None = None
 
     verb: ClassVar[str] = "split"
     pattern: ClassVar[str] = "splitter"
     template: ClassVar[str] = EXPRESSION
     messages: ClassVar[str] = "1:n"
     rewrites: ClassVar[bool] = True
+
+    @property
+    def stopping(self) -> Budget | None:
+        return self.error_budget
 
     def expressions(self) -> tuple[Expr, ...]:
         return (self.collection,)
@@ -54,7 +61,7 @@ class Split(Node):
 
     def detail(self) -> str:
         parts = [*self.head, f"[{to_text(self.collection)}]" + (f" as {self.into}" if self.into else ""), *self.tail]
-        return " + ".join(parts)
+        return " + ".join(parts) + budget_detail(self.error_budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +70,17 @@ class SplitFields(Node):
 
     head: tuple[str, ...] = ()
     tail: tuple[str, ...] = ()
+    error_budget: Budget | None = None
 
     verb: ClassVar[str] = "split_fields"
     pattern: ClassVar[str] = "splitter"
     template: ClassVar[str] = EXPRESSION
     messages: ClassVar[str] = "1:n"
     rewrites: ClassVar[bool] = True
+
+    @property
+    def stopping(self) -> Budget | None:
+        return self.error_budget
 
     def output(self, body: Struct) -> Struct:
         for name in (*self.head, *self.tail):
@@ -84,7 +96,7 @@ class SplitFields(Node):
         return WHOLE
 
     def detail(self) -> str:
-        return " + ".join([*self.head, "[each other field]", *self.tail])
+        return " + ".join([*self.head, "[each other field]", *self.tail]) + budget_detail(self.error_budget)
 
 
 def split(
@@ -92,16 +104,21 @@ def split(
     into: str | None = None,
     head: list[str] | tuple[str, ...] = (),
     tail: list[str] | tuple[str, ...] = (),
+    error_budget: Budget | None = None,
 ) -> Split:
     if (head or tail) and not into:
         raise BadRoute("head and tail need a name for the element between them", fix='write into="line"')
     names = [*head, *([into] if into else []), *tail]
     if len(set(names)) != len(names):
         raise BadRoute(f"a part would have a field twice: {names}")
-    return Split(expression(collection), into, tuple(head), tuple(tail))
+    return Split(expression(collection), into, tuple(head), tuple(tail), check_budget(error_budget))
 
 
-def split_fields(head: list[str] | tuple[str, ...] = (), tail: list[str] | tuple[str, ...] = ()) -> SplitFields:
+def split_fields(
+    head: list[str] | tuple[str, ...] = (),
+    tail: list[str] | tuple[str, ...] = (),
+    error_budget: Budget | None = None,
+) -> SplitFields:
     if set(head) & set(tail):
         raise BadRoute(f"{sorted(set(head) & set(tail))} cannot be in both head and tail")
-    return SplitFields(tuple(head), tuple(tail))
+    return SplitFields(tuple(head), tuple(tail), check_budget(error_budget))

@@ -20,6 +20,7 @@ from penstock.plan import demand
 from penstock.plan.delivery import deliver
 from penstock.plan.original import with_originals
 from penstock.plan.plan import Entry, Inflow, Outlet, Plan, PlannedRoute, Scope, Stage
+from penstock.plan.stopping import check_stopping
 from penstock.route.app import App
 from penstock.route.route import Route
 from penstock.schema import EMPTY, Struct, merge
@@ -42,7 +43,7 @@ def build(app: App, answered: bool = True) -> Plan:
         app.name, tuple(draft.entries), tuple(draft.routes), outlets, app.dead_letters, readers,
         error_budget=app.error_budget,
     )  # fmt: skip
-    return with_originals(demand.fill(deliver(plan), answered))
+    return with_originals(demand.fill(deliver(check_stopping(plan)), answered))
 
 
 @dataclass

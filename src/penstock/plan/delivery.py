@@ -81,6 +81,7 @@ def _disorder(plan: Plan, channel: str, entries: list[Entry], routes: list[Plann
         if route.redelivery is not None:
             yield f"route {route.name!r} tries messages again later"
     moving = [stage for stage in plan.stages() if not stage.node.keeps_order]
+    moving.sort(key=lambda stage: stage.node.stopping is not None)  # messages are stopped when all else is done
     if moving and isinstance(moving[-1].node, Resequence) and _passed(plan, channel, moving[-1]):
         return  # the order of its numbers, key by key
     for stage in moving:

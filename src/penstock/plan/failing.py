@@ -22,7 +22,12 @@ def may_fail(node: Node) -> bool:
 
 def may_fail_after(plan: Plan, stage: Stage) -> bool:
     """Whether a message that passed this step may still become a dead letter in the same batch."""
-    return any(may_fail(later.node) for later in _after(plan, stage, set()))
+    return any(may_fail(later.node) for later in stages_after(plan, stage))
+
+
+def stages_after(plan: Plan, stage: Stage) -> Iterator[Stage]:
+    """The steps that a message, or something made of it, may come to after this one."""
+    return _after(plan, stage, set())
 
 
 def _after(plan: Plan, stage: Stage, seen: set[str]) -> Iterator[Stage]:

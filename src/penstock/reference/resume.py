@@ -12,8 +12,10 @@ from penstock.formats import Json, Malformed
 from penstock.message import DeadLetter, Journey, Message
 from penstock.patterns.aggregate import COMPLETED_BY, GROUP_SIZE
 from penstock.patterns.redelivery import REDELIVERED
+from penstock.patterns.split import Split, SplitFields
 from penstock.plan.delivery import routes_before
 from penstock.plan.plan import Entry, Plan, Scope, Stage
+from penstock.plan.stopping import STOPPED
 from penstock.reference.runner import DECODE, decode
 from penstock.schema import Array, Map, Struct, Type
 
@@ -76,6 +78,8 @@ def _at_step(plan: Plan, letter: DeadLetter, number: int) -> Entrance:
     stage = next((s for s in plan.stages() if (s.route, s.node.name) == (letter.route, letter.step)), None)
     if stage is None:
         raise _refused(letter, f"the app has no step {letter.step!r} in route {letter.route!r} any more", _AT_START)
+    if letter.error == STOPPED:
+        stage = _after_split(plan, letter, stage)
     scope, message = stage.scope, letter.message
     if scope.format is not None:
         paths = next((entry.paths for entry in plan.entries if entry.scope.number == scope.number), ())
@@ -91,6 +95,14 @@ def _at_step(plan: Plan, letter: DeadLetter, number: int) -> Entrance:
     order = 0, place.topic, place.partition, place.offset, number
     entering = replace(_again(letter, order), fields=fields, rewritten=not scope.raw)
     return Entrance(entering, reader, carrier, stage)
+
+
+def _after_split(plan: Plan, letter: DeadLetter, stage: Stage) -> Stage:
+    """Where a part that was stopped goes on: it is made already."""
+    if not isinstance(stage.node, (Split, SplitFields)):
+        raise _refused(letter, "a copy that was stopped does not say for which channel it was", _AT_START)
+    stages = next(route.stages for route in plan.routes if route.name == stage.route)
+    return stages[stages.index(stage) + 1]
 
 
 def _stored(letter: DeadLetter, scope: Scope) -> bytes:

@@ -26,6 +26,7 @@ from penstock.patterns.resequence import Resequence
 from penstock.plan.demand import converts
 from penstock.plan.plan import Entry, Outlet, Plan, PlannedRoute, Scope, Stage
 from penstock.reference.effects import Continue, Dead, Effect, Filtered, Held, Send
+from penstock.reference.family import Family
 from penstock.reference.groups import Groups
 from penstock.reference.outcome import Outcome, TraceStep
 from penstock.reference.seen import Seen
@@ -206,8 +207,14 @@ class Runner:
         effects = apply(stage, message)
         self._count(route, index, received=1, copied=len(effects) - 1)
         self._note_effects(route, index, message, effects)
+        family = Family(stage, len(effects))
         for number, effect in enumerate(effects):
-            self._follow(route, index, message, _numbered(effect, number) if len(effects) > 1 else effect)
+            known, stopped = len(self.outcome.dead), family.stopped(message, effect)
+            if stopped is not None:
+                self._note(route.name, stage.node.name, stage.node.pattern, (), _said(route, message, [stopped]))
+            member = stopped or (_numbered(effect, number) if len(effects) > 1 else effect)
+            self._follow(route, index, message, member)
+            family.add(number, self.outcome.dead[known:])
 
     def _follow(self, route: PlannedRoute, index: int, message: Message | None, effect: Effect) -> None:
         stage = route.stages[index]

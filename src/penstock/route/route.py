@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from penstock.budget import Budget
 from penstock.delivery import LEVELS
 from penstock.endpoints.base import Sink, Source
 from penstock.endpoints.lookup import LookupTable
@@ -112,13 +113,16 @@ class Route:
         """Load balancer: round robin, or by weights, by a sticky key, or at random with a seed. Ends the route."""
         return self.then(lambda: balance(*targets, weights=weights, sticky=sticky, random_seed=random_seed), name)
 
-    def multicast(self, *targets: str, name: str | None = None) -> Route:
-        """A copy to every channel. Ends the route."""
-        return self.then(lambda: multicast(*targets), name)
+    def multicast(self, *targets: str, stop_on_exception: bool = False, name: str | None = None) -> Route:
+        """A copy to every channel; on request none to those after a copy that fails. Ends the route."""
+        return self.then(lambda: multicast(*targets, stop_on_exception=stop_on_exception), name)
 
-    def recipients(self, of: object, known: list[str], separator: str = ",", name: str | None = None) -> Route:
+    def recipients(
+        self, of: object, known: list[str], separator: str = ",", stop_on_exception: bool = False,
+        name: str | None = None,
+    ) -> Route:  # fmt: skip
         """Recipient list: the message names its channels, out of the known ones. Ends the route."""
-        return self.then(lambda: recipients(of, known, separator), name)
+        return self.then(lambda: recipients(of, known, separator, stop_on_exception), name)
 
     def tap(self, target: str, name: str | None = None) -> Route:
         """Wire tap: a copy to a channel, and on."""
@@ -126,16 +130,20 @@ class Route:
 
     def split(
         self, collection: object, into: str | None = None, head: list[str] | None = None,
-        tail: list[str] | None = None, name: str | None = None,
+        tail: list[str] | None = None, error_budget: Budget | None = None, name: str | None = None,
     ) -> Route:  # fmt: skip
-        """Splitter: a message per element; with `into`, the element is a field between head and tail."""
-        return self.then(lambda: split(collection, into, head or (), tail or ()), name)
+        """Splitter: a message per element; with `into`, the element is a field between head and tail.
+
+        When more parts of a message fail than `error_budget` allows, a number or a share, those after them are stopped.
+        """
+        return self.then(lambda: split(collection, into, head or (), tail or (), error_budget), name)
 
     def split_fields(
-        self, head: list[str] | None = None, tail: list[str] | None = None, name: str | None = None
-    ) -> Route:
+        self, head: list[str] | None = None, tail: list[str] | None = None, error_budget: Budget | None = None,
+        name: str | None = None,
+    ) -> Route:  # fmt: skip
         """Splitter: a message per field of the body, each with the head and tail fields."""
-        return self.then(lambda: split_fields(head or (), tail or ()), name)
+        return self.then(lambda: split_fields(head or (), tail or (), error_budget), name)
 
     def translate(self, mappings: Mapping[str, object], name: str | None = None) -> Route:
         """Message translator: a new body, each field an expression over the old one."""

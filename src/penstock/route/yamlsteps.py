@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from penstock.budget import Budget, check_budget
 from penstock.endpoints.base import Sink
 from penstock.endpoints.lookup import LookupTable, lookup_table
 from penstock.errors import BadEndpoint, BadFile, BadRoute, did_you_mean
@@ -72,20 +73,29 @@ def _balance(item: Item) -> Node:
 
 
 def _recipients(item: Item) -> Node:
-    found = item.keys(("of", "known"), ("separator",))
-    return recipients(read_expression(found["of"]), found["known"].texts(), _text(found, "separator") or ",")
+    found = item.keys(("of", "known"), ("separator", "stop_on_exception"))
+    return recipients(read_expression(found["of"]), found["known"].texts(), _text(found, "separator") or ",",
+                      _stops(found))  # fmt: skip
+
+
+def _multicast(item: Item) -> Node:
+    if not item.is_mapping:
+        return multicast(*item.texts())
+    found = item.keys(("to",), ("stop_on_exception",))
+    return multicast(*found["to"].texts(), stop_on_exception=_stops(found))
 
 
 def _split(item: Item) -> Node:
     if not item.is_mapping or "of" not in item.entries():
         return split(read_expression(item))
-    found = item.keys(("of",), ("into", "head", "tail"))
-    return split(read_expression(found["of"]), _text(found, "into"), _texts(found, "head"), _texts(found, "tail"))
+    found = item.keys(("of",), ("into", "head", "tail", "error_budget"))
+    return split(read_expression(found["of"]), _text(found, "into"), _texts(found, "head"), _texts(found, "tail"),
+                 _budget(found))  # fmt: skip
 
 
 def _split_fields(item: Item) -> Node:
-    found = item.keys((), ("head", "tail"))
-    return split_fields(_texts(found, "head"), _texts(found, "tail"))
+    found = item.keys((), ("head", "tail", "error_budget"))
+    return split_fields(_texts(found, "head"), _texts(found, "tail"), _budget(found))
 
 
 def _mappings(item: Item) -> dict[str, object]:
@@ -120,7 +130,7 @@ VERBS: dict[str, Callable[[Item], Node]] = {
     "filter": _filter,
     "choice": _choice,
     "balance": _balance,
-    "multicast": lambda item: multicast(*item.texts()),
+    "multicast": _multicast,
     "recipients": _recipients,
     "tap": lambda item: tap(item.text()),
     "split": _split,
@@ -144,6 +154,17 @@ def _text(found: dict[str, Item], key: str) -> str | None:
 
 def _texts(found: dict[str, Item], key: str) -> list[str]:
     return found[key].texts() if key in found else []
+
+
+def _stops(found: dict[str, Item]) -> bool:
+    return "stop_on_exception" in found and found["stop_on_exception"].boolean()
+
+
+def _budget(found: dict[str, Item]) -> Budget | None:
+    if "error_budget" not in found:
+        return None
+    with found["error_budget"].located():
+        return check_budget(found["error_budget"].value())
 
 
 def write_step(node: Node, what: str) -> dict[str, object]:
@@ -172,11 +193,11 @@ def _written(node: Node, what: str) -> tuple[str, object]:
             elif key is not None:
                 how = {"sticky": write_expression(key, what)}
             return "balance", {"to": list(targets), **how} if how else list(targets)
-        case Multicast(targets):
-            return "multicast", list(targets)
-        case Recipients(of, known, separator):
-            apart = _given(separator=separator if separator != "," else None)
-            return "recipients", {"of": write_expression(of, what), "known": list(known), **apart}
+        case Multicast(targets, stops):
+            return "multicast", {"to": list(targets), "stop_on_exception": True} if stops else list(targets)
+        case Recipients(of, known, separator, stops):
+            extra = _given(separator=separator if separator != "," else None, stop_on_exception=stops or None)
+            return "recipients", {"of": write_expression(of, what), "known": list(known), **extra}
         case Tap(target):
             return "tap", target
         case To(channel, sink):
@@ -186,12 +207,12 @@ def _written(node: Node, what: str) -> tuple[str, object]:
 
 def _written_content(node: Node, what: str) -> tuple[str, object]:
     match node:
-        case Split(collection, into, head, tail):
+        case Split(collection, into, head, tail, budget):
             of = write_expression(collection, what)
-            extra = _given(into=into, head=list(head) or None, tail=list(tail) or None)
+            extra = _given(into=into, head=list(head) or None, tail=list(tail) or None, error_budget=budget)
             return "split", {"of": of, **extra} if extra else of
-        case SplitFields(head, tail):
-            return "split_fields", _given(head=list(head) or None, tail=list(tail) or None)
+        case SplitFields(head, tail, budget):
+            return "split_fields", _given(head=list(head) or None, tail=list(tail) or None, error_budget=budget)
         case Translate(mappings):
             return "translate", _write_mappings(mappings, what)
         case Enrich(mappings):

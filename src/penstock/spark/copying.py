@@ -17,6 +17,7 @@ from penstock.schema import STRING, Struct
 from penstock.spark.content import fitted, nothing, shaped
 from penstock.spark.context import context_of
 from penstock.spark.expressions import lower
+from penstock.spark.family import with_members, with_roots
 from penstock.spark.frame import (
     AT,
     COUNT,
@@ -121,18 +122,22 @@ def parts(data: DataFrame, stage: Stage, places: Places, elements: Column, body:
     }
     changed = change(exploded, present, columns)
     moved = change(changed, present & empty, {AT: F.lit(places.filtered(stage))})
-    return moved.drop(PART, _NUMBER, _TOTAL)
+    return _done(moved, stage, places)
 
 
 def _copied(data: DataFrame, stage: Stage, places: Places, targets: Column, columns: Mapping[str, Column]) -> DataFrame:
     exploded = _exploded(data, stage, places, targets)
-    return change(exploded, here(stage, places), columns).drop(PART, _NUMBER, _TOTAL)
+    return _done(change(exploded, here(stage, places), columns), stage, places)
+
+
+def _done(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
+    return with_members(data, stage, places, F.col(_NUMBER), F.col(_TOTAL)).drop(PART, _NUMBER, _TOTAL)
 
 
 def _exploded(data: DataFrame, stage: Stage, places: Places, elements: Column) -> DataFrame:
     """Every message here once per element, or once if it has none; the others once, as they are."""
     present = here(stage, places)
-    listed = data.withColumn(_PARTS, F.when(present, elements))
+    listed = with_roots(data, stage, places).withColumn(_PARTS, F.when(present, elements))
     counted = listed.withColumn(_TOTAL, F.when(present, F.coalesce(F.array_size(F.col(_PARTS)), F.lit(0))))
     exploded = counted.select("*", F.posexplode_outer(_PARTS).alias(_NUMBER, PART)).drop(_PARTS)
     if ORDER in exploded.columns:

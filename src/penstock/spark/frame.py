@@ -12,6 +12,7 @@ from pyspark.sql import types as spark
 from penstock.patterns.idempotent import Idempotent
 from penstock.plan.failing import may_fail_after
 from penstock.plan.plan import Plan, Scope, Stage
+from penstock.plan.stopping import stopping_stages
 
 ID, HEADERS, BODY, ATTACHMENTS = "id", "headers", "body", "attachments"
 TOPIC, PARTITION, OFFSET, TIME = "topic", "partition", "offset", "time"
@@ -37,6 +38,7 @@ RESUME = "resume"
 VISITED = "visited"
 BITS = 62
 """How many bits of a column with this name say where a row has been."""
+FAMILY = "family"
 IN, COPIED, BACK = "in", "copied", "back"
 
 
@@ -46,6 +48,7 @@ class Places:
 
     Negative means: not going on. At `undecided` steps a message may have to wait for the fate of another. `marks` are
     the bits that say where a row has been: at a step, made by a step as a copy, or sent back to the start of a route.
+    `families` are the columns of the steps that may stop what they have made. If `ordered`, every row has its ORDER.
     """
 
     routes: Mapping[str, int]
@@ -55,6 +58,8 @@ class Places:
     resumes: Mapping[str, int]
     undecided: frozenset[str]
     marks: Mapping[tuple[str, str], int]
+    families: Mapping[str, str]
+    ordered: bool
 
     @classmethod
     def of(cls, plan: Plan) -> Places:
@@ -68,7 +73,9 @@ class Places:
         kinds += [(COPIED, stage.title) for stage in plan.stages() if stage.node.messages in ("1:2", "1:n")]
         kinds += [(BACK, route.name) for route in plan.routes if route.redelivery and route.redelivery.restarts]
         marks = {kind: number for number, kind in enumerate(kinds)}
-        return cls(routes, sinks, plan.readers, filters, resumes, undecided, marks)
+        families = {stage.title: f"{FAMILY}_{number}" for number, stage in enumerate(stopping_stages(plan))}
+        ordered = plan.remembers or bool(families)
+        return cls(routes, sinks, plan.readers, filters, resumes, undecided, marks, families, ordered)
 
     @property
     def visited(self) -> tuple[str, ...]:

@@ -28,9 +28,11 @@ from penstock.patterns.tap import Tap
 from penstock.patterns.to import To
 from penstock.patterns.translate import Translate
 from penstock.plan.plan import Entry, Plan, PlannedRoute, Scope, Stage
+from penstock.plan.stopping import stopping_stages
 from penstock.reference.run import DECODE
 from penstock.spark import content, copying, routing, script
 from penstock.spark.decode import body_fields, decoded_type
+from penstock.spark.family import with_stopped
 from penstock.spark.frame import (
     AT,
     BAD_ERROR,
@@ -89,7 +91,7 @@ def entered(plan: Plan, arriving: Mapping[str, DataFrame]) -> DataFrame:
     data: DataFrame | None = None
     for number, entry in enumerate(plan.entries):
         rows = enter(arriving[entry.route], entry, places)
-        if plan.remembers:
+        if places.ordered:
             rows = rows.withColumn(ORDER, order_of(number, F.array().cast("array<int>")))
         if waits(plan):
             rows = with_room(rows)
@@ -120,6 +122,7 @@ def lower(plan: Plan, data: DataFrame, snapshot: Snapshot | None = None, resumes
                 data = _step(data, stage, places)
         if snapshot is not None:
             data = parked(data, route, places, snapshot)
+    data = with_stopped(data, plan, places)
     return data if snapshot is None else with_forgotten(data, plan, snapshot)
 
 
@@ -149,6 +152,7 @@ def _scopes_after(plan: Plan, route_number: int, stage_number: int) -> list[Scop
     read = [scope for stage in stages for scope in (stage.scope, stage.after)]
     read += [inflow.scope for route in routes for inflow in route.inflows]
     read += [inflow.scope for outlet in plan.outlets for inflow in outlet.inflows]
+    read += [stage.after for stage in stopping_stages(plan)]
     return list({scope.number: scope for scope in read}.values())
 
 

@@ -157,7 +157,7 @@ def _entered(plan: Plan, group: Sequence[tuple[int, Entrance]], spark: SparkSess
     if stage is not None:
         start = F.col(AT) == places.routes[stage.route]
         rows = rows.withColumn(AT, F.when(start, F.lit(places.resume(stage))).otherwise(F.col(AT)))
-    if plan.remembers:
+    if places.ordered:
         path = F.array(F.col(_NUMBER)) if stage is not None else F.array().cast("array<int>")
         rows = rows.withColumn(frame.ORDER, order_of(_source(plan, reader) if stage is None else 0, path))
     tries = F.col(TRIES)

@@ -25,6 +25,7 @@ from penstock.route.app import App
 from penstock.spark.check import check
 from penstock.spark.execute import execute
 from penstock.spark.failure import stopped
+from penstock.spark.frame import Places
 from penstock.spark.lower import entered, lower
 from penstock.spark.read.arrive import Reading, arriving
 from penstock.spark.read.files import BYTES_PER_BATCH
@@ -84,7 +85,10 @@ def run_stream(
         changed = _settled(plan, data, place, journal, state)
         if changed and on_change:
             on_change(changed)
-        data = with_ticks(data, spark, state.table.directory) if state else lower(plan, data)
+        if state is not None:
+            data = with_ticks(data, spark, state.table.directory)
+        elif not batches.lowers:
+            data = lower(plan, data)
         query = _start(app, data, batches, place, once, trigger)
         batches.query = query
         _wait(query, batches, stop)
@@ -111,7 +115,7 @@ def _entered(plan: Plan, reading: Reading) -> DataFrame:
     """The streaming rows at the start of their routes.
 
     Without state the whole plan is analysed once and run for every micro-batch. With state, every micro-batch is
-    analysed anew: what the steps hold has changed.
+    analysed anew: what the steps hold has changed. So it is with steps that stop what they have made.
     """
     sources = {
         entry.route: arriving(entry, reading).rows.observe(
@@ -157,6 +161,8 @@ class _Batches:
     ) -> None:
         self.plan, self.targets, self.scratch, self.journal, self.on_batch = plan, outlets, scratch, journal, on_batch
         self.state = state
+        # What a window looks at must be whole: families are lowered batch by batch.
+        self.lowers = state is None and bool(Places.of(plan).families)
         self.all_targets = outlets if state is None else state.targets(outlets)
         self.result = RunResult(Summary(plan.name), {outlet.channel: [] for outlet in plan.outlets})
         self.query: StreamingQuery | None = None
@@ -177,7 +183,8 @@ class _Batches:
         record = partial(self.journal.write, number)
         try:
             if self.state is None:
-                done = execute(data, self.plan, self.targets, staging, record=record)
+                rows = lower(self.plan, data) if self.lowers else data
+                done = execute(rows, self.plan, self.targets, staging, record=record)
             else:
                 done = self.state.run(data, number, self.targets, staging, record=record)
         except BudgetExceeded as error:

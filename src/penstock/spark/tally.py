@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from penstock.plan.failing import may_fail
 from penstock.plan.plan import Plan, PlannedRoute, Stage
+from penstock.plan.stopping import stopping_stages
 from penstock.reference.run import DECODE
 from penstock.spark.frame import AT, BACK, BITS, COPIED, DEAD, ERROR, IN, RESUME, VISITED, WAITING, Places, change, here
 from penstock.summary import Step
@@ -130,7 +131,9 @@ def _may_filter(stage: Stage) -> bool:
 
 def _deaths(plan: Plan) -> dict[str, int]:
     titles = [f"{entry.route}.{DECODE}" for entry in plan.entries]
-    titles += [stage.title for stage in plan.stages() if stage.node.stateful or may_fail(stage.node)]
+    stopping = stopping_stages(plan)
+    dying = (stage for stage in plan.stages() if stage.node.stateful or may_fail(stage.node) or stage in stopping)
+    titles += [stage.title for stage in dying]
     if len(titles) == 1:
         return {titles[0]: DEAD}
     return {title: _DEAD - number for number, title in enumerate(titles)}
