@@ -13,6 +13,8 @@ import argparse
 import json
 import resource
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -49,7 +51,7 @@ class Sample:
 
 def main() -> None:
     options = _options()
-    spark = session("bench-state")
+    session("bench-state")
     samples: list[Sample] = []
     for keys in options.keys:
         for step in ("aggregator", "idempotent receiver"):
@@ -59,13 +61,16 @@ def main() -> None:
             size = f"state {one.state_bytes / 1e6:,.0f} MB"
             print(f"{step:20} {keys:>12,} keys  {one.rate:>10,.0f} messages/s  {each}  {size}", flush=True)
     if options.compare:
-        from penstock.bench.transform_with_state import rate_of_spark
-
-        rate = rate_of_spark(spark, options.compare)
+        rate = _rate_of_spark(options.compare)
         ours = next(sample for sample in samples if sample.step == "aggregator")
         print(f"aggregator with transformWithState, {options.compare:,} keys: {rate:,.0f} messages/s; "
               f"ours at {ours.keys:,} keys is {ours.rate / rate:,.0f} times that")  # fmt: skip
     report(samples)
+
+
+def _rate_of_spark(keys: int) -> float:
+    command = [sys.executable, "-m", "penstock.bench.transform_with_state", str(keys)]
+    return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
 def measure(step: str, keys: int, messages: int, parent: Path) -> Sample:

@@ -1,7 +1,14 @@
-"""The aggregator by size, written with Spark's own `transformWithState` in Python, to compare with."""
+"""The aggregator by size, written with Spark's own `transformWithState` in Python, to compare with.
+
+    python -m penstock.bench.transform_with_state 2000
+
+Prints messages per second over so many keys. A process of its own: Spark's state store wants another file system than
+our sessions have. It needs the package protobuf, which pyspark does not ask for.
+"""
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -10,7 +17,14 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from penstock.spark.session import session
+
 SIZE = 10
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+SETTINGS = {
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
+    "spark.sql.streaming.stateStore.providerClass": f"{_STREAMING}.state.RocksDBStateStoreProvider",
+}
 _PER_KEY = 12
 
 
@@ -33,8 +47,6 @@ class BySize(StatefulProcessor):
 
 def rate_of_spark(spark: SparkSession, keys: int) -> float:
     """Messages per second of a stream over so many keys, with the answer checked."""
-    provider = "spark.sql.streaming.stateStore.providerClass"
-    spark.conf.set(provider, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
     messages = keys * _PER_KEY
     found: list[int] = []
 
@@ -51,6 +63,9 @@ def rate_of_spark(spark: SparkSession, keys: int) -> float:
         query = kept.writeStream.foreachBatch(count).trigger(availableNow=True)
         query.option("checkpointLocation", f"{directory}/checkpoint").start().awaitTermination()
         seconds = time.monotonic() - started
-    spark.conf.unset(provider)
     assert sum(found) == keys * (_PER_KEY // SIZE), (sum(found), keys)
     return messages / seconds
+
+
+if __name__ == "__main__":
+    print(rate_of_spark(session("transform-with-state", conf=SETTINGS), int(sys.argv[1])))

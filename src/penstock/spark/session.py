@@ -35,8 +35,6 @@ _EVERYWHERE = {
     # Remembering which Python line made each column costs more than making the column.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.streaming.metricsEnabled": "false",
-    "spark.sql.streaming.stateStore.providerClass": f"{_STREAMING}.state.RocksDBStateStoreProvider",
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # The default starts some twenty processes per micro-batch on a local disk, and writes each file twice. On a
