@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -95,9 +95,8 @@ class Runner:
                 state = self.states[stage.title]
                 held = state.held
                 self._spread(route, index, state.stop(HOLD if stream else FLUSH, self.now), state.held - held)
-            again = any(self.gathered.values())
             self._settle()
-            if not again and (stream or not self._restless()):
+            if stream or not self._restless():
                 return self._counted(before)
 
     def _begin(self) -> int:
@@ -122,10 +121,8 @@ class Runner:
             self.outcome.received += 1
             route = self.routes[stage.route]
             self._walk(route, route.stages.index(stage), message)
-            self._try_again()
         for entry, message in arrivals:
             self._enter(entry, message)
-            self._try_again()
         for route, index in self.remembering:
             state = self.states[route.stages[index].title]
             held = state.held
@@ -134,10 +131,7 @@ class Runner:
         self._settle()
 
     def _settle(self) -> None:
-        """Messages that are tried again at once may come back to a step that was visited; then all is over."""
-        while any(self.gathered.values()):
-            for route, index in self.remembering:
-                self._visit(route, index)
+        """The batch is over: who failed in it is known."""
         for title, state in self.states.items():
             state.settle(self.failed.pop(title, set()))
 
@@ -158,7 +152,8 @@ class Runner:
         state = self.states[stage.title]
         for message in sorted(self.gathered.pop(stage.title, []), key=lambda message: message.journey.order):
             held = state.held
-            self._spread(route, index, state.accept(message, self.now), state.held - held, message)
+            message, effects = self._tried(route, index, message, lambda one: state.accept(one, self.now))
+            self._spread(route, index, effects, state.held - held, message)
         held = state.held
         self._spread(route, index, state.end(self.now), state.held - held)
 
@@ -173,7 +168,6 @@ class Runner:
             self._note_effects(route, index, message, effects)
         for effect in gone:
             self._follow(route, index, message, effect)
-        self._try_again()
 
     def _enter(self, entry: Entry, message: Message) -> None:
         self.outcome.received += 1
@@ -203,11 +197,25 @@ class Runner:
         if stage.node.stateful:
             self.gathered[stage.title].append(message)
             return
-        effects = apply(stage, message)
+        message, effects = self._tried(route, index, message, lambda one: apply(stage, one))
         self._count(route, index, received=1, copied=len(effects) - 1)
         self._note_effects(route, index, message, effects)
         for number, effect in enumerate(effects):
             self._follow(route, index, message, _numbered(effect, number) if len(effects) > 1 else effect)
+
+    def _tried(
+        self, route: PlannedRoute, index: int, message: Message, step: Callable[[Message], list[Effect]]
+    ) -> tuple[Message, list[Effect]]:
+        """What a step does with a message, at the last of its tries at once, and the message at that try."""
+        stage = route.stages[index]
+        while True:
+            effects = step(message)
+            match effects:
+                case [Dead(error, _, None)] if message.journey.attempt <= stage.tries(error):
+                    self._note_effects(route, index, message, effects)
+                    message = _again(message, message)
+                case _:
+                    return message, effects
 
     def _follow(self, route: PlannedRoute, index: int, message: Message | None, effect: Effect) -> None:
         stage = route.stages[index]
@@ -248,39 +256,29 @@ class Runner:
     def _fail(self, route: PlannedRoute, index: int, message: Message, dead: Dead) -> None:
         """A message that failed waits for its next try, or is a dead letter."""
         attempt = message.journey.attempt
-        policy = route.redelivery
-        if policy is None or not policy.covers(dead.error, attempt):
-            self._forget(message)
+        policy, stage = route.redelivery, route.stages[index]
+        for title, key, batch in message.journey.admitted:
+            self.failed[title].add((key, batch))
+        if policy is None or stage.at_once is not None or not policy.covers(dead.error, attempt):
             self._count(route, index, dead=1)
-            step = route.stages[index].node.name
-            self.outcome.dead.append(DeadLetter(message, route.name, step, dead.error, dead.reason, attempt))
+            self.outcome.dead.append(DeadLetter(message, route.name, stage.node.name, dead.error, dead.reason, attempt))
             return
-        due = policy.due(message.id, attempt, self.now)
         original = message.journey.original
-        again = original or message
-        self._forget(message, () if due > self.now else again.journey.admitted)
-        journey = replace(again.journey, attempt=attempt + 1, original=original, tried=("", 0))
-        tried = replace(again, headers={**again.headers, REDELIVERED: str(attempt)}, journey=journey)
         if original is not None:
             self._count(route, index, sent=1)
             index = 0
             self._count(route, index, received=1)
         self._count(route, index, held=1)
-        self.retries.append(Retry(due, route, index, tried))
-
-    def _forget(self, message: Message, kept: tuple[tuple[str, Any, int], ...] = ()) -> None:
-        """The keys under which a message was let through, except those that a try at once does not meet again."""
-        for title, key, batch in message.journey.admitted:
-            if (title, key, batch) not in kept:
-                self.failed[title].add((key, batch))
+        due = policy.due(message.id, attempt, self.now)
+        self.retries.append(Retry(due, route, index, _again(message, original or message)))
 
     def _try_again(self) -> None:
-        """Tries that are due; what fails again without delay is due at once."""
-        while ready := [retry for retry in self.retries if retry.due <= self.now]:
-            self.retries = [retry for retry in self.retries if retry.due > self.now]
-            for retry in ready:
-                self._count(retry.route, retry.index, received=-1, held=-1)
-                self._walk(retry.route, retry.index, retry.message)
+        """Tries that are due. What fails again is due in a later batch."""
+        ready = [retry for retry in self.retries if retry.due <= self.now]
+        self.retries = [retry for retry in self.retries if retry.due > self.now]
+        for retry in ready:
+            self._count(retry.route, retry.index, received=-1, held=-1)
+            self._walk(retry.route, retry.index, retry.message)
 
     def _count(self, route: PlannedRoute, index: int, copied: int = 0, **numbers: int) -> None:
         """Add to the numbers of a step. A message that is tried again waits there and has not left it."""
@@ -302,6 +300,13 @@ def _tries(message: Message, route: str) -> int:
     """The number of the try that begins when a message comes to a route."""
     where, count = message.journey.tried
     return count + 1 if where == route else 1
+
+
+def _again(failed: Message, form: Message) -> Message:
+    """A message that failed, for its next try, in the form that is tried."""
+    attempt, original = failed.journey.attempt, failed.journey.original
+    journey = replace(form.journey, attempt=attempt + 1, original=original, tried=("", 0))
+    return replace(form, headers={**form.headers, REDELIVERED: str(attempt)}, journey=journey)
 
 
 def _numbered(effect: Effect, number: int) -> Effect:
