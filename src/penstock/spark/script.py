@@ -65,13 +65,15 @@ def run_batch(
     `tries` are the numbers of the first try; messages that fail at a try up to the `last` get another one.
     """
     tries = tries or [1] * len(batch)
+    wanted = pa.schema([(name, arrow_type(kind)) for name, kind in schema.fields])
+    table = pa.Table.from_arrays(batch.flatten(), schema=wanted)
     rows = [index for index, valid in enumerate(batch.is_valid().to_pylist()) if valid]
     made: list[list[object] | None] = [None] * len(batch)
     problems: list[str | None] = [None] * len(batch)
     while rows:
         for row in rows:
             problems[row] = None
-        _try(node, batch, schema, rows, made, problems)
+        _try(node, table, rows, made, problems)
         rows = [row for row in rows if problems[row] is not None and tries[row] <= last]
         for row in rows:
             tries[row] += 1
@@ -81,21 +83,18 @@ def run_batch(
 
 
 def _try(
-    node: Script, batch: pa.StructArray, schema: Struct, rows: list[int],
-    made: list[list[object] | None], problems: list[str | None],
-) -> None:  # fmt: skip
-    if not rows:
-        return
-    wanted = pa.schema([(name, arrow_type(kind)) for name, kind in schema.fields])
-    columns = batch.take(pa.array(rows, pa.int32())).flatten()
+    node: Script, table: pa.Table, rows: list[int], made: list[list[object] | None], problems: list[str | None]
+) -> None:
+    alone = len(rows) == 1
+    given = table.slice(rows[0], 1) if alone else table.take(pa.array(rows, pa.int32()))
     try:
-        results = scripted_rows(node, node.function(pa.Table.from_arrays(columns, schema=wanted)), len(rows))
+        results = scripted_rows(node, node.function(given), len(rows))
     except Exception as problem:
-        if len(rows) == 1:
+        if alone:
             problems[rows[0]] = f"{type(problem).__name__}: {problem}"
             return
         for row in rows:
-            _try(node, batch, schema, [row], made, problems)
+            _try(node, table, [row], made, problems)
         return
     for row in rows:
         made[row] = []
