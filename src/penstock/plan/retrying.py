@@ -15,7 +15,7 @@ from penstock.patterns.node import Node
 from penstock.patterns.redelivery import REDELIVERED, Redelivery
 from penstock.patterns.script import Script
 from penstock.patterns.strategy import Custom
-from penstock.plan.failing import calls, may_fail, needs_value
+from penstock.plan.failing import calls, needs_value
 from penstock.plan.plan import Stage
 
 
@@ -33,8 +33,8 @@ def with_tries(stages: Sequence[Stage], policy: Redelivery | None) -> tuple[Stag
 def _alone(node: Node, before: Sequence[Node], policy: Redelivery) -> bool:
     if isinstance(node, Aggregate) and isinstance(node.strategy, Custom):
         return False  # a group that failed: its members come back one by one
-    if not may_fail(node):
-        return True
+    if not (calls(node) or needs_value(node) or isinstance(node, Script)):
+        return True  # nothing to try again
     if needs_value(node) and _may_differ(node):
         return False  # a function may give the missing value the next time, and so may the header
     return not (policy.restarts and any(_may_differ(one) or one.stateful for one in before))
