@@ -14,7 +14,7 @@ from penstock.patterns.aggregate import COMPLETED_BY, GROUP_SIZE
 from penstock.patterns.redelivery import REDELIVERED
 from penstock.plan.delivery import routes_before
 from penstock.plan.plan import Entry, Plan, Scope, Stage
-from penstock.reference.runner import DECODE, decode
+from penstock.reference.decode import DECODE, decode
 from penstock.schema import Array, Map, Struct, Type
 
 STEP, START = "step", "start"
