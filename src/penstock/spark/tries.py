@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from penstock.patterns.redelivery import ERRORS, REDELIVERED
+from penstock.plan.failing import needs_value
 from penstock.plan.plan import Plan, PlannedRoute
 from penstock.spark.frame import AT, DEAD, ERROR, HEADERS, change
 
@@ -47,7 +48,7 @@ def tried(data: DataFrame, route: str, present: Column, tries: Column) -> DataFr
 
 def exhausted(data: DataFrame, route: PlannedRoute) -> DataFrame:
     """At the end of a route: where another try changes nothing, all tries at once are used up."""
-    steps = [stage.node.name for stage in route.stages if stage.at_once is not None]
+    steps = [stage.node.name for stage in route.stages if stage.at_once is not None and needs_value(stage.node)]
     policy, error = route.redelivery, F.col(ERROR)
     if policy is None or not steps:
         return data
