@@ -84,9 +84,10 @@ def test_a_run_over_its_budget_leaves_every_sink_as_it_was(
         assert (contents(tmp_path), postgres.rows("orders")) == before
 
 
-def test_a_run_that_tries_again_is_checked_at_its_end(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("delay", ["0 s", "1 ms"])
+def test_a_run_that_tries_again_is_checked_at_its_end(spark: SparkSession, tmp_path: Path, delay: str) -> None:
     def app(budget: int) -> App:
-        route = priced(Memory(GIVEN, ORDER)).to("out", Files(tmp_path / "out")).on_error(2, delay="0 s")
+        route = priced(Memory(GIVEN, ORDER)).to("out", Files(tmp_path / "out")).on_error(2, delay=delay)
         return App("shop", route, dead_letters=Files(tmp_path / "dead"), error_budget=budget)
 
     assert "4 dead letters from 10 messages" in said(lambda: run_batch(app(3), spark))

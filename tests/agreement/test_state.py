@@ -91,7 +91,7 @@ APPS = {
         .aggregate(collect("parts", of="part", head=["k"]), size="parts").to("out")
     ),
     "sequences": app_of(source().resequence(body.n, by=body.k, size=3, duplicate="filter").to("out")),
-    "window": app_of(source().resequence(body.n, by=body.k, window=2, first=0).to("out")),
+    "window": app_of(source().resequence(body.n, by=body.k, window=2, first=0, keep="1 hour").to("out")),
     "idempotent": app_of(source().idempotent([body.k, body.n]).to("out")),
     "idempotent, failing": app_of(
         source().idempotent(body.n, duplicates="twice").enrich({"m": checked}).to("out"), twice=Memory()

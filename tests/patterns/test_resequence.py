@@ -83,6 +83,21 @@ def test_a_time_out_ends_an_incomplete_sequence() -> None:
     assert ids(through(route, of(9, 8, 3, 2, 1), batches=[2, 3], clock=[0, 5])) == [8, 9, 1, 2, 3]
 
 
+def test_a_sequence_that_was_quiet_for_some_time_is_forgotten() -> None:
+    route = window(first=1, keep="10 s")
+    result = through(route, of(1, 2, 1, 1), batches=[2, 1, 1], clock=[0, 9, 19])
+    assert (ids(result), why(result)[0][1]) == ([1, 2, 1], "LateMessage")
+    result = through(window(keep="10 s"), of(5, 6, 2, 3), batches=[2, 2], clock=[0, 10])
+    assert ids(result) == [5, 6, 2, 3]
+
+
+def test_a_sequence_in_which_somebody_waits_is_not_forgotten() -> None:
+    result = through(window(first=1, keep="10 s"), of(1, 3, 2), batches=[2, 1], clock=[0, 99])
+    assert ids(result) == [1, 2, 3]
+    result = through(window(first=1, keep="10 s", timeout="20 s"), of(1, 3, 1), batches=[2, 1], clock=[0, 20])
+    assert ids(result) == [1, 3, 1]
+
+
 @pytest.mark.parametrize(("fate", "sent"), [("dead", [5, 6]), ("filter", [5, 6]), ("pass", [5, 6, 2])])
 def test_a_late_number_has_a_declared_fate(fate: str, sent: list[int]) -> None:
     result = through(window(late=fate), of(5, 6, 2), batches=[2, 1])
@@ -165,8 +180,10 @@ def test_a_trace_says_what_waits() -> None:
         ({"size": 2, "window": 2}, "either size or window"),
         ({"size": 0}, "size=0 is not a whole number from 1 up"),
         ({"window": -1}, "window=-1 is not a whole number from 1 up"),
-        ({"size": 2, "late": "pass"}, "late and first are for an endless sequence"),
-        ({"size": 2, "first": 1}, "late and first are for an endless sequence"),
+        ({"size": 2, "late": "pass"}, "late, first and keep are for an endless sequence"),
+        ({"size": 2, "first": 1}, "late, first and keep are for an endless sequence"),
+        ({"size": 2, "keep": 1}, "late, first and keep are for an endless sequence"),
+        ({"window": 2, "keep": "ever"}, "keep='ever' is not a length of time"),
         ({"window": 2, "first": "one"}, "first='one' is not a whole number"),
         ({"window": 2, "timeout": 0}, "timeout=0 is not a length of time above 0"),
         ({"window": 2, "on_timeout": "discard"}, "on_timeout='discard' without a time-out"),

@@ -138,7 +138,8 @@ def every_memory() -> App:
         Route("a", Memory(format=Json(ORDER)))
         .idempotent(body.id)
         .idempotent([body.id, body.kind], keep="1 hour", keep_last=1000, duplicates="twice", remember_failed=True)
-        .resequence(body.id, by=body.kind, window=10, first=1, timeout="5 s", late="pass", on_stop="discard")
+        .resequence(body.id, by=body.kind, window=10, first=1, timeout="5 s", late="pass", on_stop="discard",
+                    keep="1 day")
         .split(body.lines, into="line", head=["id"])
         .aggregate(collect("lines", of="line", head=["id"]), size="parts", timeout=1.5, on_timeout="discard")
         .on_error(3, "500 ms", cap="10 s", jitter=0.2, errors=["FunctionFailed"])

@@ -126,6 +126,11 @@ def test_messages_that_are_tried_again_are_late() -> None:
     assert "route 'r' tries messages again later" in said(route, x=Files("x"))
 
 
+def test_messages_that_are_tried_at_once_keep_their_order() -> None:
+    route = source(IN_ORDER).filter(body.id > 0, missing="dead").on_error(attempts=3, delay=0).to("x")
+    assert promised(route, x=Files("x")) == {"x": IN_ORDER}
+
+
 def test_an_unknown_level_is_refused() -> None:
     with pytest.raises(PenstockError) as caught:
         Route("r", "c", delivery="exactly twice")

@@ -170,11 +170,11 @@ def test_keys_are_neither_mixed_up_nor_forgotten(tmp_path: Path) -> None:
     assert upgraded(tmp_path, app_of(body.id), app_of(body.who)) is not None
 
 
-def failing(*steps: str, on_error: bool = True, reads: str = "id") -> App:
+def failing(*steps: str, on_error: bool = True, reads: str = "id", delay: str = "1 hour") -> App:
     route = intake()
     for name in steps:
         route = route.translate({"n": function(int, body[reads], returns="BIGINT")}, name=name)
-    return app((route.on_error(delay="1 hour") if on_error else route.idempotent(body.n)).to("x"))
+    return app((route.on_error(delay=delay) if on_error else route.idempotent(body.n)).to("x"))
 
 
 def test_messages_that_wait_for_another_try_find_their_step(tmp_path: Path) -> None:
@@ -188,6 +188,14 @@ def test_messages_that_wait_for_another_try_find_their_step(tmp_path: Path) -> N
     assert refused(tmp_path, before, failing("call", on_error=False), waiting) == [
         "3 messages will be tried again at step 'intake.call', whose route has no redelivery now",
         f"keep on_error(...), or {drain}",
+    ]
+    assert refused(tmp_path, before, failing("call", delay="0 s"), waiting) == [
+        "3 messages will be tried again at step 'intake.call', whose route tries again only at once now",
+        f"keep on_error(...), or {drain}",
+    ]
+    assert refused(tmp_path, before, failing("call", delay="0 s")) == [
+        "the app keeps no state now, and kept some",
+        "start the app as it was, or start with a new checkpoint",
     ]
     assert refused(tmp_path, before, failing("call", reads="total"), waiting) == [
         "3 messages will be tried again at step 'intake.call', with bodies of other fields than steps read now",

@@ -1,6 +1,7 @@
 """Redelivery on exception: a message that failed is tried again, alone, before it becomes a dead letter.
 
-It is a property of a route, not a step. The message waits; the rest of its batch does not.
+It is a property of a route, not a step. The message waits; the rest of its batch does not. Without a delay nobody
+waits, where the step that failed can be tried again alone (`plan/retrying.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from penstock.patterns.strategy import AGGREGATE_FAILED
 
 CURRENT, ORIGINAL = "current", "original"
 REDELIVERED = "redelivered"
+SOONEST = 1e-6
+"""Seconds: the shortest wait, if a message waits at all."""
 # What another try may change; the fate of late, closed or unknown messages is decided.
 ERRORS = ("FunctionFailed", "ScriptFailed", "MissingField", "NotInTable", AGGREGATE_FAILED)
 
@@ -56,8 +59,8 @@ class Redelivery:
         return full * (1 - self.jitter * int.from_bytes(digest[:6], "big") / 2**48)
 
     def due(self, identity: str, attempt: int, now: float) -> float:
-        """When the next try may begin, if the `attempt`th one failed at `now`."""
-        return now + self.wait(identity, attempt)
+        """When the next try may begin, if the `attempt`th one failed at `now`: in a later batch, whatever the delay."""
+        return now + max(self.wait(identity, attempt), SOONEST)
 
     def detail(self) -> str:
         more = "1 more try" if self.attempts == 1 else f"{self.attempts} more tries"

@@ -37,9 +37,10 @@ NO_NUMBER = "the sequence number has no value"
 
 @dataclass(frozen=True, slots=True)
 class Resequence(Node):
-    """Exactly one of `size` and `window`. `timeout` is seconds since the key's last arrival.
+    """Exactly one of `size` and `window`. `timeout` and `keep` are seconds since the key's last arrival.
 
-    `first` is the number that a sequence starts with; None: the lowest of the key's first batch.
+    `first` is the number that a sequence starts with; None: the lowest of the key's first batch. An endless sequence
+    in which nobody waits is forgotten after `keep`; without it, it is remembered for ever.
     """
 
     sequence: Expr
@@ -53,6 +54,7 @@ class Resequence(Node):
     on_timeout: str = FLUSH
     on_stop: str | None = None
     invalid: str = DEAD
+    keep: float | None = None
 
     verb: ClassVar[str] = "resequence"
     pattern: ClassVar[str] = "resequencer"
@@ -81,6 +83,8 @@ class Resequence(Node):
         marks.append(f"twice: {self.duplicate}")
         if self.on_stop is not None:
             marks.append(f"{self.on_stop} on stop")
+        if self.keep is not None:
+            marks.append(f"forgotten {duration_text(self.keep)} after the last")
         return "; ".join(marks)
 
 
@@ -104,6 +108,7 @@ def resequence(
     on_timeout: str = FLUSH,
     on_stop: str | None = None,
     invalid: str = DEAD,
+    keep: object = None,
 ) -> Resequence:
     if sequence is None:
         raise BadRoute("a resequencer needs the number of a message in its sequence",
@@ -111,8 +116,8 @@ def resequence(
     if (size is None) == (window is None):
         raise BadRoute("a resequencer needs either size or window",
                        fix="size=10 for complete sequences of ten, window=100 for a sequence without end")  # fmt: skip
-    if size is not None and (late is not None or first is not None):
-        raise BadRoute("late and first are for an endless sequence", fix="give window instead of size")
+    if size is not None and not (late is None and first is None and keep is None):
+        raise BadRoute("late, first and keep are for an endless sequence", fix="give window instead of size")
     if first is not None and (not isinstance(first, int) or isinstance(first, bool)):
         raise BadRoute(f"first={first!r} is not a whole number")
     if on_timeout == DISCARD and timeout is None:
@@ -124,4 +129,5 @@ def resequence(
         first, optional_seconds(timeout, "timeout"),
         check_option("late", late or DEAD, DEAD, FILTER, PASS), check_option("duplicate", duplicate, DEAD, FILTER),
         check_option("on_timeout", on_timeout, FLUSH, DISCARD), check_stop(on_stop), check_invalid(invalid),
+        optional_seconds(keep, "keep"),
     )  # fmt: skip

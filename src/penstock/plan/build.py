@@ -20,6 +20,7 @@ from penstock.plan import demand
 from penstock.plan.delivery import deliver
 from penstock.plan.original import with_originals
 from penstock.plan.plan import Entry, Inflow, Outlet, Plan, PlannedRoute, Scope, Stage
+from penstock.plan.retrying import with_tries
 from penstock.plan.stopping import check_stopping
 from penstock.route.app import App
 from penstock.route.route import Route
@@ -87,9 +88,8 @@ class _Draft:
                     Inflow(channel, here if node.ends or not node.rewrites else after)
                 )
             here = after
-        self.routes.append(
-            PlannedRoute(route.name, scope, inflows, tuple(stages), route.origin, route.redelivery, route.delivery)
-        )
+        steps, policy = with_tries(stages, route.redelivery), route.redelivery
+        self.routes.append(PlannedRoute(route.name, scope, inflows, steps, route.origin, policy, route.delivery))
 
     def _joined(self, inflows: tuple[Inflow, ...]) -> Scope:
         scopes = list(dict.fromkeys(inflow.scope for inflow in inflows))

@@ -78,7 +78,7 @@ def _most(plan: Plan, outlet: Outlet, routes: list[PlannedRoute]) -> tuple[str, 
 def _disorder(plan: Plan, channel: str, entries: list[Entry], routes: list[PlannedRoute]) -> Iterator[str]:
     """What spoils the order. All messages of an app travel together: a step that moves some moves the others too."""
     for route in routes:
-        if route.redelivery is not None:
+        if route.waits:
             yield f"route {route.name!r} tries messages again later"
     moving = [stage for stage in plan.stages() if not stage.node.keeps_order]
     moving.sort(key=lambda stage: stage.node.stopping is not None)  # messages are stopped when all else is done

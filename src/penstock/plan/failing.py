@@ -14,10 +14,18 @@ from penstock.plan.plan import Plan, Stage
 
 def may_fail(node: Node) -> bool:
     """A function of the user's, a value that must be there, a key that must, or a recipient that must be known."""
-    calls = any(isinstance(part, Function) for expression in node.expressions() for part in expression.walk())
-    strict = DEAD in (getattr(node, "missing", None), getattr(node, "invalid", None))
-    sticky = isinstance(node, Balance) and node.strategy == STICKY
-    return calls or strict or sticky or isinstance(node, (Script, Recipients))
+    keyed = getattr(node, "invalid", None) == DEAD
+    return calls(node) or needs_value(node) or keyed or isinstance(node, (Script, Recipients))
+
+
+def calls(node: Node) -> bool:
+    """Whether an expression of the step is a function of the user's."""
+    return any(isinstance(part, Function) for expression in node.expressions() for part in expression.walk())
+
+
+def needs_value(node: Node) -> bool:
+    """Whether a message without some value is a dead letter here."""
+    return getattr(node, "missing", None) == DEAD or (isinstance(node, Balance) and node.strategy == STICKY)
 
 
 def may_fail_after(plan: Plan, stage: Stage) -> bool:

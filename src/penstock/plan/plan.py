@@ -37,17 +37,25 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step in its place. `answer` numbers the decoder's answer to its condition, if the decoder gives one."""
+    """One step in its place. `answer` numbers the decoder's answer to its condition, if the decoder gives one.
+
+    `at_once` is the policy by which the step itself tries failed messages again, without anybody waiting.
+    """
 
     route: str
     node: Node
     scope: Scope
     after: Scope
     answer: int | None = None
+    at_once: Redelivery | None = None
 
     @property
     def title(self) -> str:
         return f"{self.route}.{self.node.name}"
+
+    def tries(self, error: str) -> int:
+        """How many more tries a message that fails so gets at once."""
+        return self.at_once.attempts if self.at_once is not None and self.at_once.covers(error, 1) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +108,16 @@ class PlannedRoute:
         """Bodies of different schemas meet here and become one."""
         return any(inflow.scope != self.scope for inflow in self.inflows)
 
+    @property
+    def waits(self) -> bool:
+        """Messages that fail here may be tried again in a later batch."""
+        return self.redelivery is not None and any(stage.at_once is None for stage in self.stages)
+
+    @property
+    def restarts(self) -> bool:
+        """Such messages come back to the start of the route."""
+        return self.waits and self.redelivery is not None and self.redelivery.restarts
+
 
 @dataclass(frozen=True, slots=True)
 class Outlet:
@@ -125,7 +143,7 @@ class Plan:
     @property
     def remembers(self) -> bool:
         """Whether a step keeps something from one batch to the next."""
-        return any(stage.node.stateful for stage in self.stages()) or any(route.redelivery for route in self.routes)
+        return any(stage.node.stateful for stage in self.stages()) or any(route.waits for route in self.routes)
 
     def stages(self) -> tuple[Stage, ...]:
         return tuple(stage for route in self.routes for stage in route.stages)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.message import Message
 
@@ -45,3 +45,12 @@ class Held:
 
 
 Effect = Continue | Send | Filtered | Dead | Held
+
+
+def numbered(effect: Effect, number: int) -> Effect:
+    """One of several messages that a step made; they have an order among themselves."""
+    if not isinstance(effect, (Continue, Send)):
+        return effect
+    journey = effect.message.journey
+    journey = replace(journey, order=(*journey.order, number))
+    return replace(effect, message=replace(effect.message, journey=journey))

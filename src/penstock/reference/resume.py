@@ -16,7 +16,7 @@ from penstock.patterns.split import Split, SplitFields
 from penstock.plan.delivery import routes_before
 from penstock.plan.plan import Entry, Plan, Scope, Stage
 from penstock.plan.stopping import STOPPED
-from penstock.reference.runner import DECODE, decode
+from penstock.reference.decode import DECODE, decode
 from penstock.schema import Array, Map, Struct, Type
 
 STEP, START = "step", "start"

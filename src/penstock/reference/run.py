@@ -10,9 +10,10 @@ from penstock.endpoints.memory import as_messages
 from penstock.errors import BadRoute, UnknownChannel, did_you_mean
 from penstock.message import DeadLetter, Message
 from penstock.plan.plan import Entry, Plan
+from penstock.reference.decode import DECODE, decode
 from penstock.reference.outcome import Outcome, Trace, TraceStep
 from penstock.reference.resume import STEP, entrances
-from penstock.reference.runner import DECODE, Runner, decode
+from penstock.reference.runner import Runner
 
 __all__ = ["DECODE", "Outcome", "Trace", "TraceStep", "decode", "replay", "run", "run_batches", "trace"]
 

@@ -6,46 +6,33 @@ it takes them in the order of their source: so the order in which routes are wal
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from penstock.expr import jsonpath, nodes
-from penstock.expr.evaluate import expression_key
-from penstock.expr.nodes import Expr
-from penstock.expr.text import to_text
-from penstock.formats import Json, Malformed, Xml
+from penstock.formats import Json, Malformed
 from penstock.message import DeadLetter, Journey, Message
 from penstock.patterns.aggregate import Aggregate
 from penstock.patterns.idempotent import Idempotent
 from penstock.patterns.key import FLUSH, HOLD
-from penstock.patterns.redelivery import ORIGINAL, REDELIVERED
+from penstock.patterns.redelivery import ORIGINAL
 from penstock.patterns.resequence import Resequence
 from penstock.plan.demand import converts
 from penstock.plan.plan import Entry, Outlet, Plan, PlannedRoute, Scope, Stage
-from penstock.reference.effects import Continue, Dead, Effect, Filtered, Held, Send
+from penstock.reference.decode import DECODE, decode
+from penstock.reference.effects import Continue, Dead, Effect, Filtered, Held, Send, numbered
 from penstock.reference.family import Family
 from penstock.reference.groups import Groups
 from penstock.reference.outcome import Outcome, TraceStep
 from penstock.reference.seen import Seen
 from penstock.reference.sequences import Sequences
 from penstock.reference.state import Key, State
-from penstock.reference.steps import Failure, apply, narrowed, value_of
+from penstock.reference.steps import apply, narrowed
+from penstock.reference.telling import said, values_at
+from penstock.reference.tries import Retry, again, tries
 
-DECODE = "decode"
 _STATES: dict[type, type[State]] = {Aggregate: Groups, Resequence: Sequences, Idempotent: Seen}
-
-
-@dataclass(frozen=True)
-class Retry:
-    """A message that failed, and where and when it is tried again."""
-
-    due: float
-    route: PlannedRoute
-    index: int
-    message: Message
 
 
 @dataclass
@@ -96,9 +83,8 @@ class Runner:
                 state = self.states[stage.title]
                 held = state.held
                 self._spread(route, index, state.stop(HOLD if stream else FLUSH, self.now), state.held - held)
-            again = any(self.gathered.values())
             self._settle()
-            if not again and (stream or not self._restless()):
+            if stream or not self._restless():
                 return self._counted(before)
 
     def _begin(self) -> int:
@@ -123,10 +109,8 @@ class Runner:
             self.outcome.received += 1
             route = self.routes[stage.route]
             self._walk(route, route.stages.index(stage), message)
-            self._try_again()
         for entry, message in arrivals:
             self._enter(entry, message)
-            self._try_again()
         for route, index in self.remembering:
             state = self.states[route.stages[index].title]
             held = state.held
@@ -135,10 +119,7 @@ class Runner:
         self._settle()
 
     def _settle(self) -> None:
-        """Messages that are tried again at once may come back to a step that was visited; then all is over."""
-        while any(self.gathered.values()):
-            for route, index in self.remembering:
-                self._visit(route, index)
+        """The batch is over: who failed in it is known."""
         for title, state in self.states.items():
             state.settle(self.failed.pop(title, set()))
 
@@ -159,7 +140,8 @@ class Runner:
         state = self.states[stage.title]
         for message in sorted(self.gathered.pop(stage.title, []), key=lambda message: message.journey.order):
             held = state.held
-            self._spread(route, index, state.accept(message, self.now), state.held - held, message)
+            message, effects = self._tried(route, index, message, lambda one: state.accept(one, self.now))
+            self._spread(route, index, effects, state.held - held, message)
         held = state.held
         self._spread(route, index, state.end(self.now), state.held - held)
 
@@ -174,7 +156,6 @@ class Runner:
             self._note_effects(route, index, message, effects)
         for effect in gone:
             self._follow(route, index, message, effect)
-        self._try_again()
 
     def _enter(self, entry: Entry, message: Message) -> None:
         self.outcome.received += 1
@@ -186,15 +167,15 @@ class Runner:
         fields = decode(entry, message.raw)
         decoding["dead" if isinstance(fields, Malformed) else "sent"] += 1
         if isinstance(fields, Malformed):
-            tries = _tries(message, entry.route)
-            self.outcome.dead.append(DeadLetter(message, entry.route, DECODE, fields.error, fields.reason, tries))
+            count = tries(message, entry.route)
+            self.outcome.dead.append(DeadLetter(message, entry.route, DECODE, fields.error, fields.reason, count))
             self._note(entry.route, DECODE, entry.format.name, (), f"dead letter: {fields.error}: {fields.reason}")
         else:
             self._arrive(self.routes[entry.route], replace(message, fields=fields))
 
     def _arrive(self, route: PlannedRoute, message: Message) -> None:
         """A message at the start of a route: its tries are counted anew."""
-        fresh = replace(message, journey=replace(message.journey, attempt=_tries(message, route.name), original=None))
+        fresh = replace(message, journey=replace(message.journey, attempt=tries(message, route.name), original=None))
         if route.redelivery is not None and route.redelivery.message == ORIGINAL:
             fresh = replace(fresh, journey=replace(fresh.journey, original=fresh))
         self._walk(route, 0, fresh)
@@ -204,17 +185,31 @@ class Runner:
         if stage.node.stateful:
             self.gathered[stage.title].append(message)
             return
-        effects = apply(stage, message)
+        message, effects = self._tried(route, index, message, lambda one: apply(stage, one))
         self._count(route, index, received=1, copied=len(effects) - 1)
         self._note_effects(route, index, message, effects)
         family = Family(stage, len(effects))
         for number, effect in enumerate(effects):
             known, stopped = len(self.outcome.dead), family.stopped(message, effect)
             if stopped is not None:
-                self._note(route.name, stage.node.name, stage.node.pattern, (), _said(route, message, [stopped]))
-            member = stopped or (_numbered(effect, number) if len(effects) > 1 else effect)
+                self._note(route.name, stage.node.name, stage.node.pattern, (), said(route, message, [stopped]))
+            member = stopped or (numbered(effect, number) if len(effects) > 1 else effect)
             self._follow(route, index, message, member)
             family.add(number, self.outcome.dead[known:])
+
+    def _tried(
+        self, route: PlannedRoute, index: int, message: Message, step: Callable[[Message], list[Effect]]
+    ) -> tuple[Message, list[Effect]]:
+        """What a step does with a message, at the last of its tries at once, and the message at that try."""
+        stage = route.stages[index]
+        while True:
+            effects = step(message)
+            match effects:
+                case [Dead(error, _, None)] if message.journey.attempt <= stage.tries(error):
+                    self._note_effects(route, index, message, effects)
+                    message = again(message, message)
+                case _:
+                    return message, effects
 
     def _follow(self, route: PlannedRoute, index: int, message: Message | None, effect: Effect) -> None:
         stage = route.stages[index]
@@ -255,39 +250,29 @@ class Runner:
     def _fail(self, route: PlannedRoute, index: int, message: Message, dead: Dead) -> None:
         """A message that failed waits for its next try, or is a dead letter."""
         attempt = message.journey.attempt
-        policy = route.redelivery
-        if policy is None or not policy.covers(dead.error, attempt):
-            self._forget(message)
+        policy, stage = route.redelivery, route.stages[index]
+        for title, key, batch in message.journey.admitted:
+            self.failed[title].add((key, batch))
+        if policy is None or stage.at_once is not None or not policy.covers(dead.error, attempt):
             self._count(route, index, dead=1)
-            step = route.stages[index].node.name
-            self.outcome.dead.append(DeadLetter(message, route.name, step, dead.error, dead.reason, attempt))
+            self.outcome.dead.append(DeadLetter(message, route.name, stage.node.name, dead.error, dead.reason, attempt))
             return
-        due = policy.due(message.id, attempt, self.now)
         original = message.journey.original
-        again = original or message
-        self._forget(message, () if due > self.now else again.journey.admitted)
-        journey = replace(again.journey, attempt=attempt + 1, original=original, tried=("", 0))
-        tried = replace(again, headers={**again.headers, REDELIVERED: str(attempt)}, journey=journey)
         if original is not None:
             self._count(route, index, sent=1)
             index = 0
             self._count(route, index, received=1)
         self._count(route, index, held=1)
-        self.retries.append(Retry(due, route, index, tried))
-
-    def _forget(self, message: Message, kept: tuple[tuple[str, Any, int], ...] = ()) -> None:
-        """The keys under which a message was let through, except those that a try at once does not meet again."""
-        for title, key, batch in message.journey.admitted:
-            if (title, key, batch) not in kept:
-                self.failed[title].add((key, batch))
+        due = policy.due(message.id, attempt, self.now)
+        self.retries.append(Retry(due, route, index, again(message, original or message)))
 
     def _try_again(self) -> None:
-        """Tries that are due; what fails again without delay is due at once."""
-        while ready := [retry for retry in self.retries if retry.due <= self.now]:
-            self.retries = [retry for retry in self.retries if retry.due > self.now]
-            for retry in ready:
-                self._count(retry.route, retry.index, received=-1, held=-1)
-                self._walk(retry.route, retry.index, retry.message)
+        """Tries that are due. What fails again is due in a later batch."""
+        ready = [retry for retry in self.retries if retry.due <= self.now]
+        self.retries = [retry for retry in self.retries if retry.due > self.now]
+        for retry in ready:
+            self._count(retry.route, retry.index, received=-1, held=-1)
+            self._walk(retry.route, retry.index, retry.message)
 
     def _count(self, route: PlannedRoute, index: int, copied: int = 0, **numbers: int) -> None:
         """Add to the numbers of a step. A message that is tried again waits there and has not left it."""
@@ -297,76 +282,9 @@ class Runner:
     def _note_effects(self, route: PlannedRoute, index: int, message: Message | None, effects: list[Effect]) -> None:
         if self.steps is not None:
             stage = route.stages[index]
-            values = () if message is None else _values(stage, message)
-            self._note(route.name, stage.node.name, stage.node.pattern, values, _said(route, message, effects))
+            values = () if message is None else values_at(stage, message)
+            self._note(route.name, stage.node.name, stage.node.pattern, values, said(route, message, effects))
 
     def _note(self, route: str, step: str, pattern: str, values: tuple[tuple[str, Any], ...], outcome: str) -> None:
         if self.steps is not None:
             self.steps.append(TraceStep(route, step, pattern, values, outcome))
-
-
-def _tries(message: Message, route: str) -> int:
-    """The number of the try that begins when a message comes to a route."""
-    where, count = message.journey.tried
-    return count + 1 if where == route else 1
-
-
-def _numbered(effect: Effect, number: int) -> Effect:
-    """One of several messages that a step made; they have an order among themselves."""
-    if not isinstance(effect, (Continue, Send)):
-        return effect
-    journey = effect.message.journey
-    journey = replace(journey, order=(*journey.order, number))
-    return replace(effect, message=replace(effect.message, journey=journey))
-
-
-def decode(entry: Entry, raw: bytes) -> dict[str, Any] | Malformed:
-    """The fields that the plan reads, and the values of the paths that only the decoder can follow."""
-    xpaths = tuple(path for path in entry.paths if isinstance(path, nodes.XPath))
-    queries = tuple(path for path in entry.paths if isinstance(path, nodes.JsonPath))
-    if not entry.parsed.fields and not entry.paths:
-        return {}
-    if isinstance(entry.format, Xml):
-        fields = entry.format.decode(raw, entry.parsed, xpaths=tuple((path.path, path.kind) for path in xpaths))
-        if isinstance(fields, Malformed):
-            return fields
-        for index, path in enumerate(xpaths):
-            fields[expression_key(path)] = fields.pop(f"xpath_{index}")
-        return fields
-    fields = entry.format.decode(raw, entry.parsed)
-    if isinstance(fields, dict):
-        for query in queries:
-            fields[expression_key(query)] = jsonpath.holds(query.query, json.loads(raw))
-    return fields
-
-
-def _values(stage: Stage, message: Message) -> tuple[tuple[str, Any], ...]:
-    return tuple((to_text(expression), _value(stage, expression, message)) for expression in stage.node.expressions())
-
-
-def _value(stage: Stage, expression: Expr, message: Message) -> Any:
-    try:
-        return value_of(stage, expression, message)
-    except Failure as failure:
-        return failure.dead.reason
-
-
-def _said(route: PlannedRoute, message: Message | None, effects: list[Effect]) -> str:
-    words = []
-    for effect in effects:
-        match effect:
-            case Continue(continued, note):
-                part = continued.lineage
-                words.append(f"on as part {part.index + 1} of {part.count}" if part and len(effects) > 1 else "on")
-                words.extend([note] if note else [])
-            case Send(channel):
-                words.append(f"-> {channel}")
-            case Filtered():
-                words.append("filtered")
-            case Held(note):
-                words.append(f"held ({note})" if note else "held")
-            case Dead(error, reason, other):
-                died, policy = other or message, route.redelivery
-                again = died is not None and policy is not None and policy.covers(error, died.journey.attempt)
-                words.append(f"{'failed, to be tried again' if again else 'dead letter'}: {error}: {reason}")
-    return ", ".join(words)

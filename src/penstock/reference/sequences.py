@@ -61,10 +61,12 @@ class Sequences(State):
         return waiting + sum(map(len, self.arrived.values()))
 
     def due(self, now: float) -> list[Effect]:
-        if self.node.timeout is None:
-            return []
-        late = [one for one in self.sequences.values() if now >= one.last + self.node.timeout]
-        return self._released(late, self.node.on_timeout == DISCARD)
+        timeout, keep = self.node.timeout, self.node.keep
+        late = [one for one in self.sequences.values() if timeout is not None and now >= one.last + timeout]
+        effects = self._released(late, self.node.on_timeout == DISCARD)
+        if keep is not None:
+            self.sequences = {key: one for key, one in self.sequences.items() if one.waiting or now < one.last + keep}
+        return effects
 
     def _accept(self, message: Message, now: float) -> list[Effect]:
         key, number = self._key(self.node.by, message), value_of(self.stage, self.node.sequence, message)

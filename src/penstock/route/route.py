@@ -188,12 +188,13 @@ class Route:
     def resequence(
         self, sequence: object, by: object = None, *, size: int | None = None, window: int | None = None,
         first: int | None = None, timeout: object = None, late: str | None = None, duplicate: str = DEAD,
-        on_timeout: str = FLUSH, on_stop: str | None = None, invalid: str = DEAD, name: str | None = None,
+        on_timeout: str = FLUSH, on_stop: str | None = None, invalid: str = DEAD, keep: object = None,
+        name: str | None = None,
     ) -> Route:  # fmt: skip
         """Resequencer: in the order of their numbers; complete sequences of `size`, or `window` that may wait."""
         return self.then(
             lambda: resequence(sequence, by, size, window, first, timeout, late, duplicate, on_timeout, on_stop,
-                               invalid),
+                               invalid, keep),
             name,
         )  # fmt: skip
 

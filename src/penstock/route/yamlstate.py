@@ -42,7 +42,8 @@ _NUMBERS = ("window", "first", "keep_last", "attempts")
 _FLAGS = ("batch_end", "new_group", "remember_failed")
 _AGGREGATE = ("by", "size", "timeout", "interval", "when", "batch_end", "new_group", "on_timeout", "on_stop", "invalid",
               "closed", "closed_for")  # fmt: skip
-_RESEQUENCE = ("by", "size", "window", "first", "timeout", "late", "duplicate", "on_timeout", "on_stop", "invalid")
+_RESEQUENCE = ("by", "size", "window", "first", "timeout", "late", "duplicate", "on_timeout", "on_stop", "invalid",
+               "keep")  # fmt: skip
 _IDEMPOTENT = ("key", "keep", "keep_last", "duplicates", "remember_failed", "invalid")
 _REDELIVERY = ("attempts", "delay", "backoff", "cap", "jitter", "errors", "message")
 

@@ -7,13 +7,14 @@ from penstock.expr import nodes
 from penstock.expr.nodes import Expr
 from penstock.expr.variant import bind
 from penstock.plan.plan import Plan, Stage
+from penstock.reference.steps import used_expressions
 from penstock.spark.python_functions import functions_of
 
 
 def check(plan: Plan) -> None:
     for stage in plan.stages():
         before = set(functions_of(stage))
-        for expression in stage.node.expressions():
+        for expression in used_expressions(stage):
             for part in bind(expression, stage.scope.schema).walk():
                 _check(part, stage)
             for part in expression.walk():

@@ -71,7 +71,7 @@ class Places:
         undecided = frozenset(stage.title for stage in plan.stages() if _decides_later(plan, stage))
         kinds = [(IN, title) for title in titles]
         kinds += [(COPIED, stage.title) for stage in plan.stages() if stage.node.messages in ("1:2", "1:n")]
-        kinds += [(BACK, route.name) for route in plan.routes if route.redelivery and route.redelivery.restarts]
+        kinds += [(BACK, route.name) for route in plan.routes if route.restarts]
         marks = {kind: number for number, kind in enumerate(kinds)}
         families = {stage.title: f"{FAMILY}_{number}" for number, stage in enumerate(stopping_stages(plan))}
         ordered = plan.remembers or bool(families)

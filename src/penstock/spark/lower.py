@@ -59,6 +59,7 @@ from penstock.spark.state.resequence import resequence
 from penstock.spark.state.table import Snapshot
 from penstock.spark.state.waiting import arrived, parked, resumed, scopes, waits, with_room
 from penstock.spark.tally import came_to, nowhere
+from penstock.spark.tries import exhausted, with_tries
 from penstock.spark.types import spark_type
 
 Step = Callable[[DataFrame, Stage, Places], DataFrame]
@@ -95,6 +96,7 @@ def entered(plan: Plan, arriving: Mapping[str, DataFrame]) -> DataFrame:
             rows = rows.withColumn(ORDER, order_of(number, F.array().cast("array<int>")))
         if waits(plan):
             rows = with_room(rows)
+        rows = with_tries(rows, plan)
         data = rows if data is None else data.unionByName(rows, allowMissingColumns=True)
     assert data is not None
     return data
@@ -109,7 +111,7 @@ def lower(plan: Plan, data: DataFrame, snapshot: Snapshot | None = None, resumes
     for route_number, route in enumerate(plan.routes):
         data = _merge(data, route, places)
         data = arrived(data, route, places)
-        resumes = route.redelivery is not None or any(stage.title in places.undecided for stage in route.stages)
+        resumes = route.waits or any(stage.title in places.undecided for stage in route.stages)
         for number, stage in enumerate(route.stages):
             if resumes or stage.title in resumes_at:
                 data = resumed(data, stage, places)
@@ -120,6 +122,7 @@ def lower(plan: Plan, data: DataFrame, snapshot: Snapshot | None = None, resumes
                 data = _remember(_without(data, plan, later), stage, places, snapshot, later)
             else:
                 data = _step(data, stage, places)
+        data = exhausted(data, route)
         if snapshot is not None:
             data = parked(data, route, places, snapshot)
     data = with_stopped(data, plan, places)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -14,9 +15,10 @@ from penstock.expr import nodes
 from penstock.expr.evaluate import conformed
 from penstock.expr.nodes import Expr, Function
 from penstock.plan.plan import Stage
+from penstock.plan.retrying import counts_tries
 from penstock.reference.steps import FUNCTION_FAILED, used_expressions
-from penstock.schema import Type
 from penstock.spark.frame import AT, DEAD, ERROR, Places, error, here
+from penstock.spark.tries import attempt, tried, with_header
 from penstock.spark.types import spark_type
 
 
@@ -56,9 +58,12 @@ def with_functions(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     if not functions:
         return data
     context, present = context_of(stage), here(stage, places)
-    for index, function in enumerate(functions):
-        arguments = [lower(argument, context) for argument in function.arguments]
-        data = data.withColumn(_name(index), _udf(function.function, function.returns)(present, *arguments))
+    if stage.tries(FUNCTION_FAILED):
+        data = _with_tries(data, stage, present)
+    else:
+        for index, function in enumerate(functions):
+            arguments = [lower(argument, context) for argument in function.arguments]
+            data = data.withColumn(_name(index), _udf(function)(present, *arguments))
     problem = F.coalesce(*(F.col(_name(index)).getField("error") for index in range(len(functions))))
     return data.withColumns(
         {
@@ -68,19 +73,68 @@ def with_functions(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     )
 
 
-def _udf(function: Callable[..., Any], returns: Type) -> Callable[..., Column]:
+def _with_tries(data: DataFrame, stage: Stage, present: Column) -> DataFrame:
+    """Results of functions that are called again at once when they fail; the tries of a step add up."""
+    tries, fine = attempt(stage.route), present
+    for index, function in enumerate(functions_of(stage)):
+        called = _retrying_udf(function, stage)(fine, tries, *_arguments(function, stage, tries))
+        data = data.withColumn(_name(index), called)
+        result = F.col(_name(index))
+        tries = F.coalesce(result.getField("tries"), tries)
+        fine = fine & result.getField("error").isNull()
+    return tried(data, stage.route, present, tries)
+
+
+def _arguments(function: Function, stage: Stage, tries: Column) -> list[Column]:
+    """The arguments of a function; or one list of them, a struct for each try, if they tell one from another."""
+    from penstock.spark.context import context_of
+    from penstock.spark.expressions import lower
+
+    context, first = context_of(stage), attempt(stage.route)
+    if not counts_tries(function):
+        return [lower(argument, context) for argument in function.arguments]
+
+    def at(number: Column) -> Column:
+        later = with_header(context.headers, number - 1)
+        there = replace(context, headers=F.when(number > first, later).otherwise(context.headers))
+        return F.struct(*(lower(argument, there).alias(f"_{n}") for n, argument in enumerate(function.arguments)))
+
+    return [F.transform(F.sequence(tries, F.greatest(tries, F.lit(stage.tries(FUNCTION_FAILED) + 1))), at)]
+
+
+def _udf(function: Function) -> Callable[..., Column]:
     def call(present: bool, *arguments: Any) -> dict[str, Any] | None:
+        return _called(function, arguments) if present else None
+
+    return F.udf(call, _result(function), useArrow=True)
+
+
+def _retrying_udf(function: Function, stage: Stage) -> Callable[..., Column]:
+    last, listed = stage.tries(FUNCTION_FAILED), counts_tries(function)
+
+    def call(present: bool, tries: int, *arguments: Any) -> dict[str, Any] | None:
         if not present:
             return None
-        try:
-            return {"value": conformed(function(*map(plain, arguments)), returns), "error": None}
-        except Exception as problem:
-            return {"value": None, "error": f"{type(problem).__name__}: {problem}"}
+        number = tries
+        while True:
+            result = _called(function, arguments[0][number - tries] if listed else arguments)
+            if result["error"] is None or number > last:
+                return {**result, "tries": number}
+            number += 1
 
-    result = spark.StructType(
-        [spark.StructField("value", spark_type(returns)), spark.StructField("error", spark.StringType())]
-    )
-    return F.udf(call, result, useArrow=True)
+    return F.udf(call, _result(function).add("tries", spark.IntegerType()), useArrow=True)
+
+
+def _called(function: Function, arguments: Iterable[Any]) -> dict[str, Any]:
+    try:
+        return {"value": conformed(function.function(*map(plain, arguments)), function.returns), "error": None}
+    except Exception as problem:
+        return {"value": None, "error": f"{type(problem).__name__}: {problem}"}
+
+
+def _result(function: Function) -> spark.StructType:
+    value = spark.StructField("value", spark_type(function.returns))
+    return spark.StructType([value, spark.StructField("error", spark.StringType())])
 
 
 def plain(value: Any) -> Any:

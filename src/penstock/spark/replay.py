@@ -32,8 +32,9 @@ from penstock.spark.read.arrive import stored_schema
 from penstock.spark.run import RunResult, summarized
 from penstock.spark.session import session
 from penstock.spark.ship import ship
-from penstock.spark.state.waiting import TRIES, fields_of, waits, with_room
+from penstock.spark.state.waiting import fields_of, waits, with_room
 from penstock.spark.together import computed
+from penstock.spark.tries import TRIES
 from penstock.spark.types import spark_type
 from penstock.spark.write.console import show
 from penstock.spark.write.durable import remove_if_empty

@@ -152,7 +152,7 @@ def _refused(before: Record, now: Record, plan: Plan, contents: Contents) -> Ite
         yield from _remembered(title, count, before, now)
     yield from _waiting(before, now, plan, contents)
     # With state a stream has one more source, that of time; Spark knows sources by their number.
-    kept, keeps = (bool(record.state or record.redelivery) for record in (before, now))
+    kept, keeps = (bool(record.state or record.scopes) for record in (before, now))
     if keeps and not kept:
         yield "the app keeps state now, and kept none", f"start the app as it was, or {NEW}"
     if kept and not keeps:
@@ -213,7 +213,7 @@ def _waiting(before: Record, now: Record, plan: Plan, contents: Contents) -> Ite
         stage.title
         for route in plan.routes
         for stage in route.stages
-        if route.redelivery is not None or any(one.title in places.undecided for one in route.stages)
+        if route.waits or any(one.title in places.undecided for one in route.stages)
     }
     drain = f"let the app as it was run until nothing waits, or {NEW}"
     for title, count in contents.waiting.items():
@@ -221,7 +221,9 @@ def _waiting(before: Record, now: Record, plan: Plan, contents: Contents) -> Ite
         if title not in now.steps:
             yield f"{waits}, which is gone", f"keep the step under that name, or {drain}"
         elif title not in taken:
-            yield f"{waits}, whose route has no redelivery now", f"keep on_error(...), or {drain}"
+            at_once = title.rpartition(".")[0] in now.redelivery
+            why = "tries again only at once now" if at_once else "has no redelivery now"
+            yield f"{waits}, whose route {why}", f"keep on_error(...), or {drain}"
         elif before.scopes != now.scopes:
             yield f"{waits}, with bodies of other fields than steps read now", drain
 

@@ -13,6 +13,7 @@ from penstock.patterns.key import FLUSH
 from penstock.reference.run import run_batches
 from penstock.spark import frame
 from penstock.spark.state.resequencing import Resequencing
+from penstock.spark.state.store import Bucket
 from tests.spark.state.batches import CARRIED, FATES, FILTERED, HERE, VALUE, Bench, Body
 
 BODY = st.fixed_dictionaries({"k": st.sampled_from(["a", "b"]), "v": st.integers(0, 12), "done": st.just(False)})
@@ -24,7 +25,7 @@ COMMON = {
 SIZED = st.fixed_dictionaries(COMMON | {"size": st.integers(1, 4)})
 WINDOWED = st.fixed_dictionaries(
     COMMON
-    | {"window": st.integers(1, 4), "first": st.none() | st.integers(0, 3)}
+    | {"window": st.integers(1, 4), "first": st.none() | st.integers(0, 3), "keep": st.none() | st.integers(1, 8)}
     | {"late": st.sampled_from(["dead", "filter", "pass"])}
 )
 POLICIES = st.tuples(SIZED | WINDOWED, st.sampled_from(["flush", "discard"])).map(
@@ -51,7 +52,7 @@ def test_the_algorithm_agrees_with_the_reference(
         Resequencing(
             chosen.get("size"), chosen.get("window"), chosen.get("first"), chosen["timeout"],
             chosen.get("late", "dead"), chosen["duplicate"], chosen["on_timeout"], chosen["on_stop"] or FLUSH,
-            FATES, CARRIED.append(VALUE),
+            FATES, CARRIED.append(VALUE), chosen.get("keep"),
         ),
         tmp_path_factory.mktemp("runs"),
     )  # fmt: skip
@@ -74,3 +75,20 @@ def test_the_algorithm_agrees_with_the_reference(
     dead = sorted((row[frame.ID], row[frame.ERROR]["reason"]) for row in bench.out if row[frame.AT] == frame.DEAD)
     assert dead == sorted((letter.message.id, letter.reason) for letter in expected.dead)
     assert bench.held == expected.held
+
+
+def test_a_quiet_key_leaves_nothing_behind(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    rule = Resequencing(None, 3, 1, None, "dead", "dead", FLUSH, FLUSH, FATES, CARRIED.append(VALUE), keep=10)
+    bench = Bench(rule, tmp_path)
+
+    def keys() -> int:
+        return len(Bucket(bench.runs, rule.payload).all_keys())
+
+    bench.batch(0, [{"k": key, "v": number, "done": False} for key, number in (("a", 1), ("b", 1), ("b", 3))])
+    bench.batch(9, [])
+    assert keys() == 2
+    bench.batch(10, [])
+    assert (keys(), bench.held) == (1, 1)  # 3 waits for 2
+    bench.batch(20, [{"k": "b", "v": 2, "done": False}])
+    bench.batch(30, [])
+    assert (keys(), bench.held) == (0, 0)

@@ -39,5 +39,6 @@ def resequence(data: DataFrame, stage: Stage, places: Places, snapshot: Snapshot
     algorithm = Resequencing(
         node.size, node.window, node.first, node.timeout, node.late, node.duplicate, node.on_timeout,
         node.on_stop or snapshot.on_stop, fates_of(stage, places), arrow_schema(bare.schema),
+        node.keep,
     )  # fmt: skip
     return remembered(keyed, stage, places, snapshot, algorithm, scopes, inputs=[SEQUENCE])

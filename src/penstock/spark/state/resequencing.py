@@ -22,7 +22,10 @@ _MARKS = pa.schema([(WEIGHT, pa.int64()), (EXPECTED, pa.int64()), (TOUCHED, pa.i
 
 @dataclass(frozen=True)
 class Resequencing:
-    """A key holds the messages that wait and, in an endless sequence, one row of weight 0 with the number expected."""
+    """A key holds the messages that wait and, in an endless sequence, one row of weight 0 with the number expected.
+
+    `timeout` and `keep` are seconds; without `keep`, that row stays for ever.
+    """
 
     size: int | None
     window: int | None
@@ -34,6 +37,7 @@ class Resequencing:
     on_stop: str
     fates: Fates
     carried: pa.Schema
+    keep: float | None = None
 
     @property
     def payload(self) -> pa.Schema:
@@ -74,10 +78,10 @@ class _Work:
         late = waiting.column(DEADLINE).to_numpy() <= self.moment.now
         self.waiting = waiting.filter(pa.array(~late))
         due = self._in_sequence(waiting.filter(pa.array(late)))
-        if not len(due):
-            return
-        self._advance(due)
-        self._send(due, discard=self.rule.on_timeout == DISCARD)
+        if len(due):
+            self._advance(due)
+            self._send(due, discard=self.rule.on_timeout == DISCARD)
+        self.started &= self._having(self.waiting) | (self._after(self.rule.keep) > self.moment.now)
 
     def arrive(self, rows: pa.Table) -> None:
         """Arrivals below the expected number are late; of equal numbers the first counts."""
@@ -222,23 +226,31 @@ class _Work:
         """Everything that waits, and of every endless sequence the number that it waits for."""
         rows = rows.take(pa.array(Keys.of(rows).order()))
         where = self.keys.find(Keys.of(rows))
-        wait = NEVER if self.rule.timeout is None else round(self.rule.timeout * SECOND)
-        deadlines = np.full(len(self.keys), NEVER) if wait == NEVER else self.touched + wait
+        deadlines = self._after(self.rule.timeout)
         self.keep.append(replaced(rows, {
             DEADLINE: deadlines[where], TOUCHED: self.touched[where],
         }).cast(self.schema))  # fmt: skip
         if self.rule.window is None:
             return
-        has_rows = np.zeros(len(self.keys), bool)
-        has_rows[where] = True
+        ends = np.where(self._having(rows), deadlines, self._after(self.rule.keep))
         marked = self.started
         keys = self.keys[marked]
         columns = {
             HIGH: pa.array(keys.high), LOW: pa.array(keys.low), WEIGHT: pa.array(np.zeros(len(keys), np.int64)),
-            DEADLINE: pa.array(np.where(has_rows, deadlines, NEVER)[marked]), TOUCHED: pa.array(self.touched[marked]),
+            DEADLINE: pa.array(ends[marked]), TOUCHED: pa.array(self.touched[marked]),
             GONE: pa.array(np.zeros(len(keys), bool)), EXPECTED: pa.array(self.expected[marked]),
         }  # fmt: skip
         self.keep.append(filled(self.schema, len(keys), columns))
+
+    def _having(self, rows: pa.Table) -> Flags:
+        """For each key: whether it has some of the rows."""
+        having = np.zeros(len(self.keys), bool)
+        having[self.keys.find(Keys.of(rows))] = True
+        return having
+
+    def _after(self, wait: float | None) -> Numbers:
+        """For each key: so many seconds after its last arrival, or never."""
+        return np.full(len(self.keys), NEVER) if wait is None else self.touched + round(wait * SECOND)
 
 
 def _twins(group: Numbers, numbers: Numbers) -> Flags:

@@ -16,7 +16,7 @@ from pyspark.sql import types as spark
 
 from penstock.delivery import EXACTLY_ONCE
 from penstock.formats import Json
-from penstock.patterns.redelivery import ERRORS, ORIGINAL, REDELIVERED, Redelivery
+from penstock.patterns.redelivery import ERRORS, Redelivery
 from penstock.plan.plan import Plan, PlannedRoute, Scope, Stage
 from penstock.schema import Struct
 from penstock.spark import frame
@@ -24,16 +24,17 @@ from penstock.spark.decode import decoded_type
 from penstock.spark.frame import AT, DEAD, ERROR, HEADERS, ID, RESUME, SCOPE, WAITING, Places, change, scope_column
 from penstock.spark.state.table import Snapshot
 from penstock.spark.tally import nowhere, sent_back
+from penstock.spark.tries import TRIES, TRIES_TYPE, at_try, attempt, with_header
 from penstock.spark.types import spark_type
 from penstock.spark.write.outlets import LINES, Target
 
-DUE, TRIES, ADMITTED, FIRST_FORM = "due", "tries", "admitted", "first_form"
+DUE, ADMITTED, FIRST_FORM = "due", "admitted", "first_form"
 CHANNEL = "waiting messages"
 _ORDER = "struct<source: int, topic: string, partition: int, offset: bigint, path: array<int>>"
 _ADDED = {
     DUE: "bigint",
     RESUME: "int",
-    TRIES: "struct<route: string, count: int>",
+    TRIES: TRIES_TYPE,
     ADMITTED: "array<struct<step: int, high: bigint, low: bigint, batch: bigint>>",
     FIRST_FORM: f"struct<id: string, headers: map<string, string>, parent: string, index: bigint, count: bigint,"
     f" scope: int, order: {_ORDER}>",
@@ -48,7 +49,7 @@ _KEPT = {
 
 def waits(plan: Plan) -> bool:
     """Whether messages of this plan may wait for a later batch."""
-    return any(route.redelivery is not None for route in plan.routes) or bool(Places.of(plan).undecided)
+    return any(route.waits for route in plan.routes) or bool(Places.of(plan).undecided)
 
 
 def with_room(rows: DataFrame) -> DataFrame:
@@ -58,7 +59,7 @@ def with_room(rows: DataFrame) -> DataFrame:
 
 def arrived(data: DataFrame, route: PlannedRoute, places: Places) -> DataFrame:
     """At the start of a route, messages as they came are noted, if that is what will be tried again."""
-    if route.redelivery is None or route.redelivery.message != ORIGINAL:
+    if not route.restarts:
         return data
     form = F.struct(ID, HEADERS, frame.PARENT, frame.INDEX, frame.COUNT, SCOPE, frame.ORDER)
     return change(data, F.col(AT) == places.routes[route.name], {FIRST_FORM: form})
@@ -71,54 +72,41 @@ def resumed(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
 
 
 def parked(data: DataFrame, route: PlannedRoute, places: Places, snapshot: Snapshot) -> DataFrame:
-    """At the end of a route, its dead letters that may be tried again wait instead."""
+    """At the end of a route, its dead letters that may be tried again wait instead.
+
+    Those of a step that tries at once have no tries left.
+    """
     policy = route.redelivery
-    if policy is None:
+    if policy is None or not route.waits:
         return data
     error, tries = F.col(ERROR), attempt(route.name)
     covered = error.getField("error").isin(*(policy.errors or ERRORS)) & (tries <= policy.attempts)
     again = (F.col(AT) == DEAD) & (error.getField("route") == route.name) & covered
-    first = policy.message == ORIGINAL
     steps = F.create_map(*(F.lit(part) for stage in route.stages for part in (stage.node.name, places.resume(stage))))
-    before = F.coalesce(F.col(HEADERS), F.create_map().cast("map<string, string>"))
     columns: dict[str, Column] = {
         DUE: F.lit(snapshot.moment.now) + _wait(policy, tries),
         RESUME: F.element_at(steps, error.getField("step")),
-        TRIES: F.struct(F.lit(route.name).alias("route"), (tries + 1).alias("count")),
-        HEADERS: _with_header(before, tries.cast("string")),
+        **at_try(route.name, tries + 1, F.col(HEADERS)),
         ERROR: F.lit(None).cast(frame.ERROR_TYPE),
         AT: F.lit(WAITING),
     }
-    if first:
+    if policy.restarts:
         # A dead letter that was replayed at a step came there, not to the start: it has no first form.
         form, came = F.col(FIRST_FORM), F.col(FIRST_FORM).isNotNull()
         restored = {
             name: form.getField(name) for name in (ID, frame.PARENT, frame.INDEX, frame.COUNT, SCOPE, frame.ORDER)
         }
         restored |= {
-            HEADERS: _with_header(form.getField(HEADERS), tries.cast("string")),
+            HEADERS: with_header(form.getField(HEADERS), tries),
             RESUME: F.lit(places.resume(route.stages[0])),
         }
         columns |= {
             name: F.when(came, column).otherwise(columns.get(name, F.col(name))) for name, column in restored.items()
         }
     chosen = data.withColumn("_again", again)
-    if first:
+    if policy.restarts:
         chosen = sent_back(chosen, F.col("_again") & F.col(FIRST_FORM).isNotNull(), route, places)
     return change(chosen, F.col("_again"), columns).drop("_again")
-
-
-def attempt(route: Column | str) -> Column:
-    """The number of the try that a message in this route is at."""
-    mine = F.col(TRIES).getField("route") == (F.lit(route) if isinstance(route, str) else route)
-    return F.when(mine, F.col(TRIES).getField("count")).otherwise(F.lit(1))
-
-
-def _with_header(headers: Column, tries: Column) -> Column:
-    others = F.map_filter(
-        F.coalesce(headers, F.create_map().cast("map<string, string>")), lambda name, _: name != REDELIVERED
-    )
-    return F.map_concat(others, F.create_map(F.lit(REDELIVERED), tries))
 
 
 def _wait(policy: Redelivery, tries: Column) -> Column:

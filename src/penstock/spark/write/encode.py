@@ -12,8 +12,9 @@ from penstock.plan.plan import Plan, Scope
 from penstock.spark import frame
 from penstock.spark.frame import AT, BODY, DEAD, SCOPE, WAITING, Places, never_null, scope_column
 from penstock.spark.state.buried import body_text
-from penstock.spark.state.waiting import DUE, TRIES, attempt, envelope
+from penstock.spark.state.waiting import DUE, envelope
 from penstock.spark.tally import PLACE, place_column
+from penstock.spark.tries import TRIES, attempt
 from penstock.spark.write.outlets import Target
 
 META, WRITTEN, ATTEMPT, FIELDS = "meta", "written", "attempt", "fields"
