@@ -1,8 +1,8 @@
 """How many messages came in, counted where they came in and not by what became of them.
 
 A source that is read or decoded by our own Python is counted by Spark anyway: by the scan, or by the operator around
-the decoder. Reading these metrics after the job is free. An observation, which any other source needs, is not: it ends
-the generated code in front of it and copies every row.
+the reader or the decoder. Reading these metrics after the job is free. An observation, which any other source needs, is
+not: it ends the generated code in front of it and copies every row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _RECEIVED = "received"
 
 @dataclass(frozen=True)
 class Arrival:
-    """The rows of one source; `label` names the scan or the decoder that counts them, if there is one of ours."""
+    """The rows of one source; `label` names what counts them, if that is our own."""
 
     rows: DataFrame
     label: str | None = None
@@ -44,12 +44,14 @@ def received(counters: Iterable[Observation | str], executed: DataFrame) -> int:
 
 
 def _labelled(executed: DataFrame) -> dict[str, int]:
-    """Rows by label, of all our scans and decoders. What a DataFrame has in its cache was counted by another job."""
+    """Rows by label, of all that is ours. What a DataFrame has in its cache was counted by another job."""
     found: dict[str, int] = {}
     for node in _nodes(executed._jdf.queryExecution().executedPlan()):
         kind = node.getClass().getSimpleName()
         if kind == "BatchScanExec":
             found[node.nodeName().split()[-1]] = _metric(node, "numOutputRows")
+        elif kind == "MapInArrowExec":
+            found[node.func().name()] = _metric(node, "pythonNumRowsReceived")
         elif kind == "ArrowEvalPythonExec":
             for function in _listed(node.udfs()):
                 found[function.name()] = _metric(node, "pythonNumRowsReceived")

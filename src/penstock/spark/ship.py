@@ -61,20 +61,22 @@ def _package() -> Iterator[tuple[str, Path]]:
 
 
 def _beside_the_app() -> Iterator[tuple[str, Path]]:
-    directories = tuple(os.path.join(directory, "") for directory in loaded_from())
-    return ((name, file) for name, file in _not_installed() if str(file).startswith(directories))
+    return _not_installed(tuple(os.path.join(directory, "") for directory in loaded_from()))
 
 
-def _not_installed() -> Iterator[tuple[str, Path]]:
+def _not_installed(directories: tuple[str, ...] = ("",)) -> Iterator[tuple[str, Path]]:
     """The loaded modules that belong to no Python installation, under the names of their files in an archive."""
+    if not directories:
+        return
     installed = tuple(os.path.join(os.path.realpath(path), "") for path in _installed())
     others = {module.__name__ for module in loaded_files()} | {"__main__", "penstock"}
     for name, module in sorted(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if not file or not file.endswith(".py") or name.partition(".")[0] in others:
             continue
-        if not os.path.realpath(file).startswith(installed) and os.path.isfile(file):
-            yield _place(name, module), Path(os.path.abspath(file))
+        path = os.path.abspath(file)
+        if path.startswith(directories) and not os.path.realpath(file).startswith(installed) and os.path.isfile(file):
+            yield _place(name, module), Path(path)
 
 
 def _installed() -> list[str]:

@@ -32,6 +32,12 @@ _NULLS = {
     frame.INDEX: "bigint",
     frame.COUNT: "bigint",
 }
+_DEFAULTS = {
+    frame.TOPIC: "''",
+    frame.PARTITION: "0",
+    frame.OFFSET: "0L",
+    frame.TIME: "current_timestamp()",
+}
 _META = {
     frame.ID: "string",
     frame.HEADERS: "map<string, string>",
@@ -63,6 +69,8 @@ def arriving(entry: Entry, reading: Reading) -> Arrival:
     match source:
         case Files():
             files.check(source, entry, reading.streaming)
+            if not reading.streaming:
+                return Arrival(_complete(files.read_once(reading.spark, label, entry)), label)
             log = os.path.join(reading.notes, f"{entry.route}.jsonl")
             return Arrival(_complete(_read(reading, label, files.files_source(label, entry, log, limit))), label)
         case Rate():
@@ -88,18 +96,12 @@ def _read(reading: Reading, name: str, source: type[DataSource]) -> DataFrame:
 def _complete(data: DataFrame) -> DataFrame:
     """The columns that a message has and this source does not give."""
     have = data.columns
-    columns: dict[str, Column] = {name: F.lit(None).cast(kind) for name, kind in _NULLS.items() if name not in have}
-    defaults = {
-        frame.TOPIC: F.lit(""),
-        frame.PARTITION: F.lit(0),
-        frame.OFFSET: F.lit(0).cast("bigint"),
-        frame.TIME: F.current_timestamp(),
-    }
-    columns |= {name: column for name, column in defaults.items() if name not in have}
+    texts = {name: f"CAST(NULL AS {kind})" for name, kind in _NULLS.items()} | _DEFAULTS
+    missing = {name: text for name, text in texts.items() if name not in have}
+    parts = (missing.get(name, name) for name in (frame.TOPIC, frame.PARTITION, frame.OFFSET))
     if frame.ID not in have:
-        parts = [columns.get(name, F.col(name)).cast("string") for name in (frame.TOPIC, frame.PARTITION, frame.OFFSET)]
-        columns[frame.ID] = F.concat_ws("/", *parts)
-    return data.withColumns(columns)
+        missing[frame.ID] = f"concat_ws('/', {', '.join(f'CAST({part} AS STRING)' for part in parts)})"
+    return data.selectExpr("*", *(f"{text} AS `{name}`" for name, text in missing.items()))
 
 
 def _decoded(data: DataFrame, entry: Entry, label: str) -> Arrival:

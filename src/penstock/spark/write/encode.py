@@ -27,16 +27,9 @@ _META_COLUMNS = (
 def encoded(data: DataFrame, plan: Plan, targets: Mapping[int, Target], timed: bool = False) -> DataFrame:
     """Rows of (place, body, written, meta): `written` bodies are JSON made here, the others are as they came.
 
-    `meta` is empty where nobody wants it. The other columns are for counting; `timed` asks for the time.
+    `meta` is empty where nobody wants it, and null if nobody does at all. The rest is for counting;
+    `timed` asks for the time.
     """
-    described = [place for place, target in targets.items() if target.wants_meta]
-    tries = attempt(F.col(frame.ERROR).getField("route")) if TRIES in data.columns else F.lit(1)
-    nothing = F.lit(None).cast("string")
-    fields = F.when(F.col(AT) == DEAD, body_text(data, plan)) if DEAD in targets else nothing
-    known = {**{name: F.col(name) for name in _META_COLUMNS}, ATTEMPT: tries, FIELDS: fields}
-    wanted = F.col(AT).isin(*described) if described else F.lit(False)
-    kinds = {field.name: field.dataType for field in data.schema}
-    told = (never_null(F.when(wanted, column), kinds.get(name)).alias(name) for name, column in known.items())
     body, written = _body(plan)
     counted: list[Column | str] = [place_column(data, plan).alias(PLACE), *Places.of(plan).visited]
     if timed:
@@ -44,7 +37,21 @@ def encoded(data: DataFrame, plan: Plan, targets: Mapping[int, Target], timed: b
     if DUE in data.columns:
         body = F.when(F.col(AT) == WAITING, envelope(data, plan)).otherwise(body)
         counted.append(DUE)
-    return data.select(AT, body.alias(BODY), written.alias(WRITTEN), F.struct(*told).alias(META), *counted)
+    return data.select(AT, body.alias(BODY), written.alias(WRITTEN), _meta(data, plan, targets).alias(META), *counted)
+
+
+def _meta(data: DataFrame, plan: Plan, targets: Mapping[int, Target]) -> Column:
+    described = [place for place, target in targets.items() if target.wants_meta]
+    nothing = F.lit(None).cast("string")
+    if not described:
+        return nothing
+    tries = attempt(F.col(frame.ERROR).getField("route")) if TRIES in data.columns else F.lit(1)
+    fields = F.when(F.col(AT) == DEAD, body_text(data, plan)) if DEAD in targets else nothing
+    known = {**{name: F.col(name) for name in _META_COLUMNS}, ATTEMPT: tries, FIELDS: fields}
+    kinds, wanted = {field.name: field.dataType for field in data.schema}, F.col(AT).isin(*described)
+    return F.struct(
+        *(never_null(F.when(wanted, column), kinds.get(name)).alias(name) for name, column in known.items())
+    )
 
 
 def _body(plan: Plan) -> tuple[Column, Column]:
