@@ -44,7 +44,7 @@ def build(app: App, answered: bool = True) -> Plan:
         app.name, tuple(draft.entries), tuple(draft.routes), outlets, app.dead_letters, readers,
         error_budget=app.error_budget,
     )  # fmt: skip
-    return with_originals(demand.fill(deliver(check_stopping(plan)), answered))
+    return demand.fill(with_originals(deliver(check_stopping(plan))), answered)
 
 
 @dataclass

@@ -17,6 +17,7 @@ from penstock.formats import Csv
 from penstock.patterns.node import NOTHING, WHOLE, Node, Paths, read_paths, top_level
 from penstock.plan.answers import Question, decodes, part, question, together, worth_answering
 from penstock.plan.plan import Answer, Entry, Inflow, Outlet, Plan, Scope, Stage
+from penstock.plan.written import written_fields, written_stage
 from penstock.schema import Struct
 
 
@@ -46,12 +47,13 @@ def _check_path(scope: Scope, language: str, name: str) -> None:
 
 
 def fill(plan: Plan, answered: bool = True) -> Plan:
-    """The plan with every scope's wanted part, and what the decoders answer."""
+    """The plan with every scope's wanted part, and what the decoders answer and write."""
     wanted: dict[int, Paths] = defaultdict(lambda: NOTHING)
     paths: dict[int, dict[Expr, None]] = defaultdict(dict)
     # A message that is tried again comes without its answers: where that may be, the fields go on.
     asking = [entry for entry in plan.entries if answered and decodes(entry) and not plan.remembers]
     questions: dict[int, list[Question]] = {entry.scope.number: [] for entry in asking}
+    written = {entry.scope.number: stage for entry in asking if (stage := written_stage(plan, entry)) is not None}
     for outlet in plan.outlets:
         for inflow in outlet.inflows:
             if converts(outlet.sink, inflow.scope):
@@ -61,6 +63,8 @@ def fill(plan: Plan, answered: bool = True) -> Plan:
             asked = question(stage) if stage.scope.number in questions else None
             if asked is not None:
                 questions[stage.scope.number].append(asked)
+                continue
+            if written.get(stage.scope.number) is stage:
                 continue
             wanted[stage.scope.number] |= (
                 stage.node.requires(wanted[stage.after.number], stage.scope.schema)
@@ -73,12 +77,13 @@ def fill(plan: Plan, answered: bool = True) -> Plan:
         if route.merges:
             for inflow in route.inflows:
                 wanted[inflow.scope.number] |= top_level(wanted[route.scope.number], inflow.scope.schema.names)
-    return _filled(plan, wanted, paths, questions)
+    return _filled(plan, wanted, paths, questions, written)
 
 
 def _filled(
-    plan: Plan, wanted: dict[int, Paths], paths: dict[int, dict[Expr, None]], questions: dict[int, list[Question]]
-) -> Plan:
+    plan: Plan, wanted: dict[int, Paths], paths: dict[int, dict[Expr, None]], questions: dict[int, list[Question]],
+    written: dict[int, Stage],
+) -> Plan:  # fmt: skip
     entries: list[Entry] = []
     steps = [stage.title for stage in plan.stages()]
     for entry in plan.entries:
@@ -86,9 +91,10 @@ def _filled(
         asked = questions.get(number, [])
         answered = worth_answering(asked, wanted[number], schema)
         wanted[number] |= together(each for each in asked if each not in answered)
-        parsed = part(schema, wanted[number] | together(answered))
+        fields = written_fields(written[number]) if number in written else ()
+        parsed = part(schema, wanted[number] | together(answered) | {path for _, path in fields})
         answers = sorted((steps.index(each.step), each.step, each.expression) for each in answered)
-        entries.append(replace(entry, paths=tuple(paths[number]), parsed=parsed,
+        entries.append(replace(entry, paths=tuple(paths[number]), parsed=parsed, written=fields,
                                answers=tuple(Answer(*answer) for answer in answers)))  # fmt: skip
     numbers = {answer.step: answer.number for entry in entries for answer in entry.answers}
 
@@ -96,7 +102,8 @@ def _filled(
         return replace(scope, wanted=part(scope.schema, wanted[scope.number]))
 
     def placed(stage: Stage) -> Stage:
-        return replace(stage, scope=done(stage.scope), after=done(stage.after), answer=numbers.get(stage.title))
+        return replace(stage, scope=done(stage.scope), after=done(stage.after), answer=numbers.get(stage.title),
+                       written=written.get(stage.scope.number) is stage)  # fmt: skip
 
     return replace(
         plan,

@@ -48,8 +48,9 @@ def _reads(entry: Entry) -> str:
     if not read:
         return "reads nothing of the body"
     steps = ", ".join(answer.step for answer in entry.answers)
+    done = [*([f"answers {steps}"] if steps else []), *(["writes the new body"] if entry.written else [])]
     kept = ", ".join([*_fields(entry.scope.wanted), *paths]) or "nothing"
-    return f"reads {', '.join(read)}" + (f"  | answers {steps}, passes on {kept}" if steps else "")
+    return f"reads {', '.join(read)}" + (f"  | {', '.join(done)}, passes on {kept}" if done else "")
 
 
 def _fields(schema: Struct) -> list[str]:

@@ -39,7 +39,8 @@ class Scope:
 class Stage:
     """One step in its place. `answer` numbers the decoder's answer to its condition, if the decoder gives one.
 
-    `at_once` is the policy by which the step itself tries failed messages again, without anybody waiting.
+    `at_once` is the policy by which the step itself tries failed messages again, without anybody waiting. A step is
+    `written` when the decoder makes the new body.
     """
 
     route: str
@@ -47,6 +48,7 @@ class Stage:
     scope: Scope
     after: Scope
     answer: int | None = None
+    written: bool = False
     at_once: Redelivery | None = None
 
     @property
@@ -71,8 +73,9 @@ class Answer:
 class Entry:
     """A source, the scope it fills, and the paths that only its decoder can follow.
 
-    `parsed` is the part of the schema that is decoded: what the scope wants and what the answers need. `original` says
-    whether somebody needs the bytes of a message that could be decoded.
+    `parsed` is the part of the schema that is decoded: what the scope wants, and what the answers and the written body
+    need. `original` says whether somebody needs the bytes of a message that could be decoded. `written` are the fields
+    of a body that is written instead, and where their values are.
     """
 
     route: str
@@ -83,6 +86,7 @@ class Entry:
     parsed: Struct = EMPTY
     answers: tuple[Answer, ...] = ()
     original: bool = True
+    written: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

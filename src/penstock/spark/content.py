@@ -20,6 +20,8 @@ from penstock.spark.types import spark_type
 
 def translate(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     assert isinstance(stage.node, Translate)
+    if stage.written:
+        return data
     body = built(stage.after.wanted, stage.node.mappings, context_of(stage), Struct(()))
     return change(data, here(stage, places), {scope_column(stage.after): body})
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
@@ -15,9 +17,10 @@ from penstock.expr.evaluate import expression_key
 from penstock.expr.vectorized import evaluate_batch
 from penstock.formats import Format, Malformed
 from penstock.formats.arrow import arrow_type
+from penstock.formats.jsonobjects import write_objects
 from penstock.plan.plan import Answer, Entry
 from penstock.schema import BOOLEAN, INTEGER, STRING, VARIANT, Array, Map, Struct, Type
-from penstock.spark.frame import BAD_ERROR, BAD_REASON, answer_column, field_column
+from penstock.spark.frame import BAD_ERROR, BAD_REASON, BODY, answer_column, field_column
 from penstock.spark.types import has_variant, spark_type
 
 
@@ -40,7 +43,7 @@ def as_text(kind: Type) -> Type:
 
 
 def reads_nothing(entry: Entry) -> bool:
-    return not decoded_type(entry).fields and not entry.answers
+    return not decoded_type(entry).fields and not entry.answers and not entry.written
 
 
 def decoded_columns(entry: Entry) -> spark.StructType:
@@ -65,16 +68,34 @@ class Decoder:
         self.wanted: Struct = entry.scope.wanted
         self.xpaths = tuple((path.path, path.kind) for path in entry.paths if isinstance(path, nodes.XPath))
         self.questions = tuple(answer.expression for answer in entry.answers)
+        self.written = entry.written
         self.names: list[str] = decoded_columns(entry).names
+        self.original = entry.original
 
-    def __call__(self, bodies: pa.Array) -> list[pa.Array]:
-        """The columns of `decoded_columns`. Of a bad body no field is there, and no condition is true."""
+    def __call__(self, bodies: pa.Array) -> tuple[list[pa.Array], pa.Array]:
+        """The columns of `decoded_columns`, and the bodies that go on.
+
+        Of a bad body no field is there, no condition is true, and it goes on as it came.
+        """
         decoded, failures = self.format.decode_batch(bodies, self.parsed, xpaths=self.xpaths)
         columns = decoded.flatten()
         fields = narrowed(columns, self.parsed, self.wanted)
         paths = columns[len(self.parsed.fields) :]
         answers = [evaluate_batch(question, decoded) for question in self.questions]
-        return [*fields, *paths, *answers, *_bad(failures, len(bodies))]
+        made = [*fields, *paths, *answers, *_bad(failures, len(bodies))]
+        return made, self._bodies(bodies, decoded, failures)
+
+    def _bodies(self, bodies: pa.Array, decoded: pa.StructArray, failures: list[tuple[int, Malformed]]) -> pa.Array:
+        if self.original:
+            return bodies
+        made = pa.nulls(len(bodies), bodies.type)
+        if self.written:
+            made = write_objects({name: pc.struct_field(decoded, list(path)) for name, path in self.written})
+        if not failures:
+            return made
+        bad = np.zeros(len(bodies), np.bool_)
+        bad[[index for index, _ in failures]] = True
+        return pc.if_else(pa.array(bad), bodies, made)
 
 
 def narrowed(columns: list[pa.Array], parsed: Struct, wanted: Struct) -> list[pa.Array]:
@@ -104,10 +125,13 @@ def _bad(failures: list[tuple[int, Malformed]], length: int) -> list[pa.Array]:
 def decode(data: DataFrame, entry: Entry, body: Column, label: str) -> DataFrame:
     """The DataFrame with the decoded columns, made by a function that the physical plan shows as `label`."""
     decoder, result = Decoder(entry), decoded_columns(entry)
+    if entry.written:
+        result = spark.StructType([*result, spark.StructField(BODY, spark.BinaryType())])
 
     def decode_batches(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         for bodies in batches:
-            yield pa.StructArray.from_arrays(decoder(bodies), names=decoder.names)
+            columns, kept = decoder(bodies)
+            yield pa.StructArray.from_arrays([*columns, kept][: len(result)], names=result.names)
 
     decode_batches.__name__ = label
     # Not deterministic, for Spark: else it may decode before the limit of a DataFrame, or in each part of a union.

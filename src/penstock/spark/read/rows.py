@@ -8,12 +8,11 @@ from functools import cache
 
 import numpy
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import types as spark
 
 from penstock.plan.plan import Entry
 from penstock.spark.decode import Decoder, decoded_columns, reads_nothing
-from penstock.spark.frame import BAD_ERROR, BODY, OFFSET, PARTITION, TOPIC
+from penstock.spark.frame import BODY, OFFSET, PARTITION, TOPIC
 
 ROWS_AT_ONCE = 10_000
 
@@ -43,7 +42,6 @@ class RowMaker:
 
     def __init__(self, entry: Entry) -> None:
         self.decoder = None if reads_nothing(entry) else Decoder(entry)
-        self.original = entry.original
 
     def __call__(self, bodies: pa.Array, topic: str, partition: int, offset: int) -> Iterator[pa.RecordBatch]:
         for start in range(0, len(bodies), ROWS_AT_ONCE):
@@ -59,13 +57,5 @@ class RowMaker:
         names = [TOPIC, PARTITION, OFFSET, BODY]
         if self.decoder is None:
             return pa.RecordBatch.from_arrays([*position, bodies], names=names)
-        decoded = dict(zip(self.decoder.names, self.decoder(bodies), strict=True))
-        kept = bodies if self.original else _of_bad(bodies, decoded[BAD_ERROR])
-        return pa.RecordBatch.from_arrays([*position, kept, *decoded.values()], names=[*names, *decoded])
-
-
-def _of_bad(bodies: pa.Array, errors: pa.Array) -> pa.Array:
-    """Only the bodies that could not be decoded."""
-    if errors.null_count == len(errors):
-        return pa.nulls(len(bodies), bodies.type)
-    return pc.if_else(pc.is_valid(errors), bodies, pa.scalar(None, bodies.type))
+        decoded, kept = self.decoder(bodies)
+        return pa.RecordBatch.from_arrays([*position, kept, *decoded], names=[*names, *self.decoder.names])

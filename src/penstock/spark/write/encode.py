@@ -55,8 +55,8 @@ def _meta(data: DataFrame, plan: Plan, targets: Mapping[int, Target]) -> Column:
 
 
 def _body(plan: Plan) -> tuple[Column, Column]:
-    """A body that nothing rewrote is sent as it came; the others are written as JSON."""
-    places = Places.of(plan)
+    """A body that nothing rewrote is sent as it came; the others are written as JSON, unless the decoder did it."""
+    places, ready = Places.of(plan), {stage.after.number for stage in plan.stages() if stage.written}
     written: dict[int, tuple[Scope, list[int]]] = {}
     for outlet in plan.outlets:
         for inflow in outlet.inflows:
@@ -66,6 +66,7 @@ def _body(plan: Plan) -> tuple[Column, Column]:
     body, made = F.col(BODY), F.lit(False)
     for number, (scope, sinks) in sorted(written.items()):
         applies = (F.col(SCOPE) == number) & (F.col(AT).isin(*sinks) if scope.raw else F.col(AT) >= 0)
-        text = F.to_json(F.col(scope_column(scope))).cast("binary")
-        body, made = F.when(applies, text).otherwise(body), made | applies
+        if number not in ready:
+            body = F.when(applies, F.to_json(F.col(scope_column(scope))).cast("binary")).otherwise(body)
+        made = made | applies
     return body, made

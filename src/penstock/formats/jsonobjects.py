@@ -1,0 +1,70 @@
+"""Columns as JSON objects, one per row, without a Python object per value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING
+
+WRITTEN = (STRING, INTEGER, DOUBLE, BOOLEAN)
+"""The types that `write_objects` takes."""
+
+_ESCAPED = np.zeros(256, np.bool_)
+_ESCAPED[:32] = _ESCAPED[[ord('"'), ord("\\")]] = True
+_LARGEST_WHOLE = 1e15
+
+
+def write_objects(columns: Mapping[str, pa.Array]) -> pa.Array:
+    """A JSON object for every row, as the reference writes it: what is null is left out."""
+    texts = {json.dumps(name, ensure_ascii=False): _texts(column) for name, column in columns.items()}
+    if any(text.null_count for text, _ in texts.values()):
+        members = [_joined(f",{name}:{quote}", text, quote).fill_null("") for name, (text, quote) in texts.items()]
+        inside = pc.utf8_slice_codeunits(_joined("", *members), 1)
+        return _joined("{", inside, "}").cast(pa.binary())
+    pieces: list[str | pa.Array] = []
+    between = "{"
+    for name, (text, quote) in texts.items():
+        pieces += [f"{between}{name}:{quote}", text]
+        between = f"{quote},"
+    return _joined(*pieces, f"{between[:-1]}}}").cast(pa.binary())
+
+
+def _joined(*pieces: str | pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise(*pieces, "")
+
+
+def _texts(column: pa.Array) -> tuple[pa.Array, str]:
+    """The values as text, and the quotation mark that still has to go around them."""
+    if pa.types.is_string(column.type):
+        return (_encoded(column), "") if _has_escaped(column) else (column, '"')
+    if pa.types.is_floating(column.type):
+        return _decimals(column), ""
+    return column.cast(pa.string()), ""
+
+
+def _has_escaped(column: pa.Array) -> bool:
+    _, offsets, data = column.buffers()
+    if data is None:
+        return False
+    first, last = np.frombuffer(offsets, np.int32)[[column.offset, column.offset + len(column)]]
+    return bool(_ESCAPED[np.frombuffer(data, np.uint8)[first:last]].any())
+
+
+def _decimals(column: pa.Array) -> pa.Array:
+    values = column.to_numpy(zero_copy_only=False)
+    if not np.isfinite(values[~np.isnan(values)] if column.null_count else values).all():
+        return _encoded(column)
+    texts = column.cast(pa.string())
+    whole = (np.floor(values) == values) & (np.abs(values) < _LARGEST_WHOLE)
+    return pc.if_else(pa.array(whole), _joined(texts, ".0"), texts) if whole.any() else texts
+
+
+def _encoded(column: pa.Array) -> pa.Array:
+    encode = msgspec.json.encode
+    return pa.array([None if value is None else encode(value).decode() for value in column.to_pylist()], pa.string())
