@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -86,7 +87,9 @@ def as_lines(block: bytes) -> pa.Array:
     """The lines of a block without their ends; empty lines are left out."""
     if b"\r" in block:
         block = block.replace(b"\r\n", b"\n")
-    lines = pc.split_pattern(pa.scalar(block, pa.binary()), b"\n").values
+    ends = numpy.array([0, len(block)], numpy.int32)
+    whole = pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(ends), pa.py_buffer(block)])
+    lines = pc.split_pattern(whole, b"\n").values
     if block.endswith(b"\n"):
         lines = lines.slice(0, len(lines) - 1)
     lengths = pc.binary_length(lines)
