@@ -5,7 +5,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint soak bench-spine bench-state cluster clean
+.PHONY: help demo test lint soak bench-spine bench-state bench-memory cluster clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -30,6 +30,9 @@ bench-spine: .venv/.java ## measure the main path: messages per second and laten
 
 bench-state: .venv/.java ## measure steps that remember: a hundred thousand to ten million keys
 	@$(BIN)/python -m penstock.bench.state
+
+bench-memory: .venv/.java ## run a stream for ten minutes and watch its memory
+	@$(BIN)/python -m penstock.bench.memory
 
 cluster: .venv/.java ## start a Spark master and two workers on this machine; scripts/cluster stop ends them
 	@scripts/cluster start
