@@ -19,6 +19,12 @@ def check_budget(value: object) -> Budget | None:
                    fix="write error_budget=10 for ten failures, or 0.01 for one in a hundred")  # fmt: skip
 
 
+def check_stop(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise BadRoute(f"stop_on_exception={value!r} is neither true nor false", fix="write stop_on_exception=True")
+
+
 def is_exceeded(budget: Budget, failed: int, messages: int) -> bool:
     return failed > (budget * messages if isinstance(budget, float) else budget)
 

@@ -47,6 +47,7 @@ def test_without_a_delay_a_step_tries_again_itself(route: Route) -> None:
         (start().keep("id").aggregate(combine(same, "id BIGINT"), by=body.id, size=2), ["aggregate"]),
         (start().filter(called > 3, missing="dead"), ["filter"]),
         (start().filter(header.redelivered == "1", missing="dead").enrich({"id": called}), ["filter"]),
+        (start().enrich({"a": function(len, header.redelivered, returns="BIGINT"), "id": called}), ["enrich"]),
     ],
 )
 def test_a_step_waits_if_the_next_try_may_find_something_else(route: Route, steps: list[str]) -> None:

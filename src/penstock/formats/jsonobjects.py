@@ -17,11 +17,11 @@ WRITTEN = (STRING, INTEGER, DOUBLE, BOOLEAN)
 
 _ESCAPED = np.zeros(256, np.bool_)
 _ESCAPED[:32] = _ESCAPED[[ord('"'), ord("\\")]] = True
-_LARGEST_WHOLE = 1e15
+_SMALL, _LARGE = 1e-3, 1e10
 
 
 def write_objects(columns: Mapping[str, pa.Array]) -> pa.Array:
-    """A JSON object for every row, as the reference writes it: what is null is left out."""
+    """A JSON object for every row, with the bytes that the reference writes: what is null is left out."""
     texts = {json.dumps(name, ensure_ascii=False): _texts(column) for name, column in columns.items()}
     if any(text.null_count for text, _ in texts.values()):
         members = [_joined(f",{name}:{quote}", text, quote).fill_null("") for name, (text, quote) in texts.items()]
@@ -58,10 +58,11 @@ def _has_escaped(column: pa.Array) -> bool:
 
 def _decimals(column: pa.Array) -> pa.Array:
     values = column.to_numpy(zero_copy_only=False)
-    if not np.isfinite(values[~np.isnan(values)] if column.null_count else values).all():
+    sizes = np.abs(values)
+    # Arrow and the reference write other numbers differently, and those that are not finite not at all.
+    if not pc.all(pc.is_finite(column)).as_py() or ((sizes >= _LARGE) | ((sizes < _SMALL) & (sizes > 0))).any():
         return _encoded(column)
-    texts = column.cast(pa.string())
-    whole = (np.floor(values) == values) & (np.abs(values) < _LARGEST_WHOLE)
+    texts, whole = column.cast(pa.string()), np.floor(values) == values
     return pc.if_else(pa.array(whole), _joined(texts, ".0"), texts) if whole.any() else texts
 
 

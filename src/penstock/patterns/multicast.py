@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from penstock.budget import ON_EXCEPTION, Budget
+from penstock.budget import ON_EXCEPTION, Budget, check_stop
 from penstock.errors import BadRoute
 from penstock.patterns.node import NO_USER, Node, check_channel
 
@@ -36,4 +36,4 @@ class Multicast(Node):
 def multicast(*targets: str, stop_on_exception: bool = False) -> Multicast:
     if not targets or len(set(targets)) != len(targets):
         raise BadRoute(f"multicast to {list(targets)!r}", fix="name each channel once, at least one")
-    return Multicast(tuple(check_channel(target) for target in targets), stop_on_exception)
+    return Multicast(tuple(check_channel(target) for target in targets), check_stop(stop_on_exception))

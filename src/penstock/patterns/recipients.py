@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from penstock.budget import ON_EXCEPTION, Budget
+from penstock.budget import ON_EXCEPTION, Budget, check_stop
 from penstock.errors import BadRoute, TypeMismatch
 from penstock.expr.columns import expression
 from penstock.expr.nodes import Expr
@@ -59,4 +59,5 @@ def recipients(
     """`of`: an array of channel names, or text with a separator between them."""
     if not known or not separator:
         raise BadRoute("a recipient list needs the channels it may send to, and a separator")
-    return Recipients(expression(of), tuple(check_channel(name) for name in known), separator, stop_on_exception)
+    names = tuple(check_channel(name) for name in known)
+    return Recipients(expression(of), names, separator, check_stop(stop_on_exception))

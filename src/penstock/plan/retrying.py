@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from penstock.expr.nodes import HEADER, Expr, Field
+from penstock.expr.nodes import HEADER, Expr, Field, Function
 from penstock.patterns.aggregate import Aggregate
 from penstock.patterns.node import Node
 from penstock.patterns.redelivery import REDELIVERED, Redelivery
@@ -37,7 +37,13 @@ def _alone(node: Node, before: Sequence[Node], policy: Redelivery) -> bool:
         return True  # nothing to try again
     if needs_value(node) and _may_differ(node):
         return False  # a function may give the missing value the next time, and so may the header
+    if _functions(node) > 1 and any(map(counts_tries, node.expressions())):
+        return False  # all of them are called again with another header, not only the one that failed
     return not (policy.restarts and any(_may_differ(one) or one.stateful for one in before))
+
+
+def _functions(node: Node) -> int:
+    return len({part for value in node.expressions() for part in value.walk() if isinstance(part, Function)})
 
 
 def _may_differ(node: Node) -> bool:

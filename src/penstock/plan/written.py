@@ -31,8 +31,12 @@ def written_stage(plan: Plan, entry: Entry) -> Stage | None:
 def written_fields(stage: Stage) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The fields of the new body, and where the decoder finds their values."""
     assert isinstance(stage.node, Translate)
-    bound = ((target[0], bind(value, stage.scope.schema)) for target, value in stage.node.mappings)
-    return tuple((name, value.path) for name, value in bound if isinstance(value, Field))  # type: ignore[misc]
+    found = []
+    for (name,), value in stage.node.mappings:
+        bound = bind(value, stage.scope.schema)
+        assert isinstance(bound, Field)
+        found.append((name, tuple(str(part) for part in bound.path)))
+    return tuple(found)
 
 
 def _is_simple(value: Expr, schema: Struct) -> bool:

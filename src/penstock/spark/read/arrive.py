@@ -98,7 +98,7 @@ def _complete(data: DataFrame) -> DataFrame:
     have = data.columns
     texts = {name: f"CAST(NULL AS {kind})" for name, kind in _NULLS.items()} | _DEFAULTS
     missing = {name: text for name, text in texts.items() if name not in have}
-    parts = (missing.get(name, name) for name in (frame.TOPIC, frame.PARTITION, frame.OFFSET))
+    parts = (missing.get(name, f"`{name}`") for name in (frame.TOPIC, frame.PARTITION, frame.OFFSET))
     if frame.ID not in have:
         missing[frame.ID] = f"concat_ws('/', {', '.join(f'CAST({part} AS STRING)' for part in parts)})"
     return data.selectExpr("*", *(f"{text} AS `{name}`" for name, text in missing.items()))

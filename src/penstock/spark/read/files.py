@@ -50,8 +50,6 @@ class FilesReader(DataSourceReader):
         return chunks(path, os.path.relpath(path, self.root), os.path.getsize(path), whole, chunk_bytes)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition is None:  # Spark's way of saying that there are no partitions
-            return
         spare_collection()
         chunk, offset = partition.value, 0
         try:
@@ -137,7 +135,10 @@ def read_once(spark: SparkSession, label: str, entry: Entry) -> DataFrame:
     For one pass this is less work than a data source, for which Spark asks Python twice before it begins.
     """
     reader = FilesReader(_placed(entry))
-    found = reader.partitions()
+    try:
+        found = reader.partitions()
+    except OSError as error:  # a file that has gone meanwhile
+        raise BadEndpoint(f"cannot read {error.filename}: {error}") from None
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

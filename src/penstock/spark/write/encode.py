@@ -25,7 +25,7 @@ _META_COLUMNS = (
 
 
 def encoded(data: DataFrame, plan: Plan, targets: Mapping[int, Target], timed: bool = False) -> DataFrame:
-    """Rows of (place, body, written, meta): `written` bodies are JSON made here, the others are as they came.
+    """Rows of (place, body, written, meta): `written` bodies are JSON that we made, the others are as they came.
 
     `meta` is empty where nobody wants it, and null if nobody does at all. The rest is for counting;
     `timed` asks for the time.

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
@@ -236,7 +237,7 @@ class ParquetWriter:
     def _fields(self, bodies: pa.Array, meta: pa.StructArray) -> pa.Table:
         schema = self.target.format.schema
         fields, _ = self.target.format.decode_batch(bodies, schema)
-        known = {name: meta.field(name.removeprefix("_")) for name in ADDED}
+        known = {name: _null_if_empty(meta.field(name.removeprefix("_"))) for name in ADDED}
         columns = fields.cast(arrow_type(schema)).flatten()
         return pa.table([*columns, *known.values()], names=[*schema.names, *known])
 
@@ -244,7 +245,7 @@ class ParquetWriter:
         assert self.names is not None
         rows = [
             dead_letter(next(self.names), body, known)
-            | {"body": body, "headers": known["headers"], "attachments": known["attachments"]}
+            | {"body": body, "headers": known["headers"] or None, "attachments": known["attachments"] or None}
             for body, known in zip(bodies.to_pylist(), meta.to_pylist(), strict=True)
         ]
         text = ("letter", "route", "step", "error", "reason", "id", "topic", "parent", "fields", "encoding")
@@ -260,3 +261,12 @@ class ParquetWriter:
     def close(self) -> None:
         assert self.writer is not None
         self.writer.close()
+
+
+def _null_if_empty(column: pa.Array) -> pa.Array:
+    """Maps come to the task empty where there is none."""
+    if not pa.types.is_map(column.type):
+        return column
+    ends = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
+    empty = np.append(np.diff(ends) == 0, False)
+    return pa.MapArray.from_arrays(pa.array(ends, mask=empty), column.keys, column.items, type=column.type)
