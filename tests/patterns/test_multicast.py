@@ -60,3 +60,9 @@ def test_a_stopped_copy_cannot_go_on_where_it_was_made() -> None:
     with pytest.raises(PenstockError, match="a copy that was stopped does not say for which channel it was"):
         replay(app(*stopping("strict")), letters)
     assert len(replay(app(*stopping("strict")), letters, at="start").dead) == 2
+
+
+@pytest.mark.parametrize("value", ["no", 1, None])
+def test_stop_on_exception_is_true_or_false(value: object) -> None:
+    with pytest.raises(PenstockError, match="stop_on_exception=.* is neither true nor false"):
+        start().multicast("a", "b", stop_on_exception=value)  # type: ignore[arg-type]
