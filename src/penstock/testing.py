@@ -116,12 +116,13 @@ def _batches(
 
 
 def on_lists(app: App, messages: Mapping[str, Iterable[object]], partitions: int = 1) -> App:
-    """The same app with lists at its ends; sinks keep the format they write."""
+    """The same app with lists at its ends, which promise nothing; sinks keep the format they write."""
+    unpromised = [replace(route, delivery=None) for route in app.routes]
     routes = [
         replace(route, source=Memory(tuple(messages.get(route.name, ())), route.source.body_format, partitions))
         if isinstance(route.source, Source)
         else route
-        for route in app.routes
+        for route in unpromised
     ]
     bare = [replace(route, steps=tuple(_without_sink(step) for step in route.steps)) for route in routes]
     kept = {channel: Memory(format=getattr(sink, "format", None)) for channel, sink in app.sinks.items()}

@@ -100,7 +100,7 @@ def test_checkpoints_have_no_checksum_twins(spark: SparkSession, tmp_path: Path)
     writer.trigger(availableNow=True).start().awaitTermination()
     assert (tmp_path / "checkpoint" / "commits" / "0").is_file()
     assert not list((tmp_path / "checkpoint").rglob("*.crc"))
-    assert list((tmp_path / "checkpoint" / "state").rglob("*.changelog"))
+    assert list((tmp_path / "checkpoint" / "state").rglob("*.delta"))
 
 
 def test_driver_memory_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:

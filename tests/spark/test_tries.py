@@ -153,7 +153,7 @@ def test_a_stream_agrees(name: str, spark: SparkSession) -> None:
 
 
 def test_nothing_is_kept_for_tries_at_once(spark: SparkSession) -> None:
-    needs_state = {"key", "before a group"}
+    needs_state = {"key", "before a group", "functions of one step", "function of a function"}
     assert {name for name, made in APPS.items() if made.plan.remembers} == needs_state
     assert all(made.plan.remembers for made in LATER.values())
     result = run_batch(on_lists(APPS["function"], {"r": GIVEN}), spark)

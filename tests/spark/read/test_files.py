@@ -131,7 +131,7 @@ def test_a_large_file_is_read_in_chunks_and_every_line_once(tmp_path: Path, monk
     written = [order(number, "x" * int(chosen.expovariate(0.01))) for number in range(2_000)]
     written[700] = order(700, "long" * 30_000)
     path = write(tmp_path / "big.jsonl", b"\n".join(written))
-    route = Route("r", Files(path, ORDER)).translate({"id": body.id})
+    route = Route("r", Files(path, ORDER)).translate({"id": body.id + 1})
     app = App("chunks", route.to("x", Memory()), dead_letters=Memory())
     reader = FilesReader(replace(app.plan.entries[0], original=True))
     parts = reader.partitions()
@@ -144,7 +144,7 @@ def test_a_large_file_is_read_in_chunks_and_every_line_once(tmp_path: Path, monk
 
 def test_bytes_that_nobody_needs_stay_where_they_are(tmp_path: Path) -> None:
     path = write(tmp_path / "some.jsonl", order(1) + b"\nbroken\n" + order(2))
-    translated = Route("r", Files(path, ORDER)).translate({"id": body.id}).to("x", Memory())
+    translated = Route("r", Files(path, ORDER)).translate({"id": body.id + 1}).to("x", Memory())
     app = App("dropped", translated, dead_letters=Memory())
     reader = FilesReader(app.plan.entries[0])
     rows = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
