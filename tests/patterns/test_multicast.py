@@ -64,5 +64,5 @@ def test_a_stopped_copy_cannot_go_on_where_it_was_made() -> None:
 
 @pytest.mark.parametrize("value", ["no", 1, None])
 def test_stop_on_exception_is_true_or_false(value: object) -> None:
-    with pytest.raises(PenstockError, match="stop_on_exception=.* is neither true nor false"):
+    with pytest.raises(PenstockError, match=r"stop_on_exception=.* is neither true nor false"):
         start().multicast("a", "b", stop_on_exception=value)  # type: ignore[arg-type]
