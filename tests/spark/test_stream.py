@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import threading
 from collections import Counter
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock import App, Csv, Files, Json, Memory, Parquet, Rate, Route, Table, Void, body, call, function
+from penstock.bench.memory import resident
 from penstock.errors import PenstockError
 from penstock.spark import stream
 from penstock.spark.read.files import FilesStream
@@ -152,7 +152,7 @@ def test_a_stream_ends_cleanly_when_asked_and_its_memory_stays(
 
     def watch(summary: Summary) -> None:
         assert len(made[0].waiting) <= 1
-        sizes.append(resident())
+        sizes.append(resident()[0])
         if summary.batches == 8:
             stop.set()
 
@@ -164,14 +164,8 @@ def test_a_stream_ends_cleanly_when_asked_and_its_memory_stays(
     assert result.summary.received > 8
     assert made[0].waiting == {}
     assert result.channels == {"x": []}
-    assert sizes[-1] - sizes[2] < 30_000_000
+    assert sizes[-1] - sizes[2] < 30
     assert not any(query.name == "steady" for query in spark.streams.active)
-
-
-def resident() -> int:
-    """The bytes of memory that this process holds."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_an_empty_directory_is_a_stream_without_messages(spark: SparkSession, tmp_path: Path) -> None:

@@ -35,9 +35,9 @@ def is_vectorized(condition: Expr, body: Struct) -> bool:
 
     match condition:
         case Field():
-            return _kind(condition, body) == BOOLEAN
+            return plain_type(condition, body) == BOOLEAN
         case nodes.Compare(_, left, right):
-            kinds = _kind(left, body), _kind(right, body)
+            kinds = plain_type(left, body), plain_type(right, body)
             one_family = kinds[0] == kinds[1] in (STRING, BOOLEAN) or all(kind in _NUMBERS for kind in kinds)
             return one_family and (isinstance(left, Field) or isinstance(right, Field))
         case nodes.And(terms) | nodes.Or(terms):
@@ -45,18 +45,18 @@ def is_vectorized(condition: Expr, body: Struct) -> bool:
         case nodes.Not(term):
             return known(term)
         case nodes.In(Field() as value, options):
-            kind = _kind(value, body)
+            kind = plain_type(value, body)
             return kind in (STRING, INTEGER, DOUBLE) and all(literal_type(option) == kind for option in options)
         case nodes.Present(Field() as value):
-            return _kind(value, body) is not None
+            return plain_type(value, body) is not None
         case nodes.Call(name, (Field() as value, Literal(str()))) if name in _TEXT_TESTS:
-            return _kind(value, body) == STRING
+            return plain_type(value, body) == STRING
         case nodes.Case(branches, Literal(int())):
             return all(known(test) and isinstance(value, Literal) for test, value in branches)
     return False
 
 
-def _kind(value: Expr, body: Struct) -> Type | None:
+def plain_type(value: Expr, body: Struct) -> Type | None:
     """The type of a literal, or of a field that is reached by names of structs alone."""
     if isinstance(value, Literal):
         return literal_type(value.value)

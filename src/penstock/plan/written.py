@@ -9,13 +9,13 @@ from __future__ import annotations
 from penstock.endpoints.base import Sink
 from penstock.endpoints.files import Files
 from penstock.endpoints.memory import Memory
-from penstock.expr import nodes
 from penstock.expr.nodes import Expr, Field
 from penstock.expr.variant import bind
+from penstock.expr.vectorized import plain_type
 from penstock.formats.jsonobjects import WRITTEN
 from penstock.patterns.translate import Translate
 from penstock.plan.plan import Entry, Plan, Scope, Stage
-from penstock.schema import Struct, Type
+from penstock.schema import Struct
 
 
 def written_stage(plan: Plan, entry: Entry) -> Stage | None:
@@ -41,12 +41,7 @@ def written_fields(stage: Stage) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 def _is_simple(value: Expr, schema: Struct) -> bool:
     bound = bind(value, schema)
-    if not isinstance(bound, Field) or bound.root != nodes.BODY or not bound.path:
-        return False
-    kind: Type | None = schema
-    for name in bound.path:
-        kind = kind.get(name) if isinstance(kind, Struct) and isinstance(name, str) else None
-    return kind in WRITTEN
+    return isinstance(bound, Field) and plain_type(bound, schema) in WRITTEN
 
 
 def _is_only_delivered(plan: Plan, scope: Scope) -> bool:

@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
     DataSource,
-    DataSourceReader,
     DataSourceStreamReader,
     InputPartition,
 )
@@ -33,7 +32,7 @@ BYTES_PER_BATCH = 128 * 1024 * 1024
 UNREADABLE = (OSError, EOFError, zlib.error)
 
 
-class FilesReader(DataSourceReader):
+class FilesReader:
     """All files there are, in chunks."""
 
     def __init__(self, entry: Entry) -> None:
