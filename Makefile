@@ -25,7 +25,7 @@ soak: .venv/.java ## kill a stream fifty times and look whether anything is lost
 	@PENSTOCK_KILLS=50 $(BIN)/pytest tests/soak
 
 bench-spine: .venv/.java ## measure the main path: messages per second and latency
-	@$(BIN)/python -m penstock.formats.jsoncompiled.compilation
+	@$(BIN)/python -m penstock.formats.compiled.compilation
 	@$(BIN)/python -m penstock.bench.spine
 
 bench-state: .venv/.java ## measure steps that remember: a hundred thousand to ten million keys

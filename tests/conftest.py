@@ -48,3 +48,15 @@ def postgres(postgres_server: Any) -> Database:
     name = f"test_{uuid.uuid4().hex}"
     Database(postgres_server.get_uri()).run(f"CREATE DATABASE {name}")
     return Database(postgres_server.get_uri(database=name).replace("postgres:@", "postgres:secret@"))
+
+
+@pytest.fixture(scope="session")
+def code() -> Any:
+    """The machine code of `penstock.formats.compiled`, compiled now if nobody did."""
+    pytest.importorskip("numba")
+    from penstock.formats.compiled import compilation, machinecode
+
+    file = machinecode.code_file()
+    if not file.is_file():
+        machinecode.store(compilation.object_code(), file)
+    return machinecode.load(file)

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from penstock.formats.arrow import arrow_type, no_body
 from penstock.formats.base import Decoded, DecodedBatch, Malformed
-from penstock.formats.jsoncompiled import columns
+from penstock.formats.compiled import columns
 from penstock.formats.jsonrecords import Records, struct_column
 from penstock.formats.limits import MAX_BODY_BYTES, MAX_DEPTH
 from penstock.schema import Struct

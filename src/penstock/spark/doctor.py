@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cache import cache_directory
 from penstock.errors import PenstockError
-from penstock.formats.jsoncompiled.machinecode import is_possible
+from penstock.formats.compiled.machinecode import is_possible
 from penstock.spark.java import find_java
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from penstock.formats.compiled.machinecode import MachineCode
 from penstock.spark.read import lines
 from penstock.spark.read.lines import chunks, read_lines
 
@@ -68,3 +69,12 @@ def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
     path.write_bytes(b"")
     assert found(path, 10) == []
     assert lines.as_lines(b"\n\r\n\n").equals(pa.array([], pa.binary()))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.binary(max_size=100) | PIECES, ENDS), max_size=12), st.binary(max_size=70))
+def test_machine_code_cuts_the_same_lines(code: MachineCode, pieces: list[tuple[bytes, bytes]], last: bytes) -> None:
+    block = b"".join(piece + end for piece, end in pieces) + last + b"."
+    cut = lines.lines_by_machine_code(block, code)
+    cut.validate(full=True)
+    assert cut.to_pylist() == lines.lines_by_arrow(block).to_pylist() == wanted(block)

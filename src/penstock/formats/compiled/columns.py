@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.formats.arrow import arrow_type
-from penstock.formats.jsoncompiled import layout
-from penstock.formats.jsoncompiled.machinecode import SWITCH, MachineCode
+from penstock.formats.compiled import layout
+from penstock.formats.compiled.machinecode import SWITCH, MachineCode
 from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Struct, Type
 
 FEWEST_ROWS = 512

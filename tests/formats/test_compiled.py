@@ -1,4 +1,4 @@
-"""The compiled JSON decoder: whatever it does not refuse, it reads as the definition does."""
+"""Machine code: lines as they are, and whatever the JSON decoder does not refuse, it reads as the definition does."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.formats import Json, Malformed
+from penstock.formats.compiled import columns, layout, machinecode
 from penstock.formats.json import decode
 from penstock.formats.jsonbatch import with_refused
-from penstock.formats.jsoncompiled import columns, compilation, layout, machinecode
 from penstock.formats.limits import MAX_DEPTH
 from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Struct, Type, schema
 
@@ -47,14 +47,6 @@ NUMBERS = [
     "1e00000005", "1e000000005", "1.5e+0003", "01", "-01", "00", "+1", ".5", "-.5", "1.", "1.e5", "1e", "1e+", "-",
     "--1", "1-", "0x10", "1_0", "1 0", "NaN", "Infinity", "-Infinity", "1.2.3", "1e5.0", "١",
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def code() -> machinecode.MachineCode:
-    file = machinecode.code_file()
-    if not file.is_file():
-        machinecode.store(compilation.object_code(), file)
-    return machinecode.load(file)
 
 
 def read(code: machinecode.MachineCode, bodies: pa.Array, wanted: Struct) -> tuple[list[Any], list[int]]:
@@ -359,13 +351,13 @@ def test_code_that_somebody_else_compiles_is_waited_for(
     monkeypatch.setattr(machinecode, "compile_in_background", lambda: orders.append("order"))
     mark = machinecode.tried(machinecode.code_file())
     mark.touch()
-    switch = machinecode.Switch(decoded_bytes=machinecode.SWITCH_AFTER_BYTES)
+    switch = machinecode.Switch(read_bytes=machinecode.SWITCH_AFTER_BYTES)
     assert (switch.after(1), orders) == (None, [])
     machinecode.code_file().write_bytes(stored)
     assert switch.after(1) is not None
     os.utime(mark, (0, 0))
     machinecode.code_file().unlink()
-    assert machinecode.Switch(decoded_bytes=machinecode.SWITCH_AFTER_BYTES).after(1) is None
+    assert machinecode.Switch(read_bytes=machinecode.SWITCH_AFTER_BYTES).after(1) is None
     assert orders == ["order"]
 
 
@@ -374,7 +366,7 @@ def test_damaged_code_is_removed_and_not_run(monkeypatch: pytest.MonkeyPatch, tm
     file = machinecode.code_file()
     machinecode.store(b"code", file)
     file.write_bytes(file.read_bytes()[:-1])
-    switch = machinecode.Switch(decoded_bytes=machinecode.SWITCH_AFTER_BYTES)
+    switch = machinecode.Switch(read_bytes=machinecode.SWITCH_AFTER_BYTES)
     assert switch.after(1) is None
     assert switch.is_hopeless
     assert not file.exists()
@@ -386,7 +378,7 @@ def test_nobody_notices_that_there_is_no_code(monkeypatch: pytest.MonkeyPatch, f
         raise failure
 
     monkeypatch.setattr(machinecode, "code_file", fail)
-    switch = machinecode.Switch(decoded_bytes=machinecode.SWITCH_AFTER_BYTES)
+    switch = machinecode.Switch(read_bytes=machinecode.SWITCH_AFTER_BYTES)
     assert switch.after(1) is None
     assert switch.is_hopeless
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from penstock.formats.jsoncompiled.blocks import (
+from penstock.formats.compiled.blocks import (
     byte_at,
     count_digits,
     is_below,
@@ -13,7 +13,7 @@ from penstock.formats.jsoncompiled.blocks import (
     upper_product,
     word,
 )
-from penstock.formats.jsoncompiled.layout import BLOCK, LARGEST_POWER, SMALLEST_POWER, TENS
+from penstock.formats.compiled.layout import BLOCK, LARGEST_POWER, SMALLEST_POWER, TENS
 
 inline = njit(error_model="numpy", forceinline=True)
 

@@ -12,11 +12,11 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from penstock.formats.jsoncompiled.layout import BLOCK
+from penstock.formats.compiled.layout import BLOCK
 
 _BYTE, _WORD = ir.IntType(8), ir.IntType(64)
 _VECTOR = ir.VectorType(_BYTE, BLOCK)
-_QUOTE, _BACKSLASH, _SPACE, _ZERO = (ord(character) for character in '"\\ 0')
+_QUOTE, _BACKSLASH, _SPACE, _ZERO, _LINE_END = (ord(character) for character in '"\\ 0\n')
 
 
 def _instruction(count: int, kind: Any = types.int64) -> Callable[[Callable[..., Any]], Any]:
@@ -89,6 +89,11 @@ def put_byte(builder: Any, address: Any, value: Any) -> None:
 
 
 @_instruction(2, types.void)
+def put_four_bytes(builder: Any, address: Any, value: Any) -> None:
+    _store(builder, address, builder.trunc(value, ir.IntType(32)))
+
+
+@_instruction(2, types.void)
 def copy_block(builder: Any, source: Any, target: Any) -> None:
     _store(builder, target, _load(builder, source, _VECTOR))
 
@@ -100,6 +105,12 @@ def count_plain(builder: Any, address: Any) -> Any:
     quotes, backslashes = (builder.icmp_unsigned("==", block, _all(byte)) for byte in (_QUOTE, _BACKSLASH))
     others = builder.icmp_signed("<", block, _all(_SPACE))  # beyond ASCII is negative
     return _first(builder, builder.or_(builder.or_(quotes, backslashes), others))
+
+
+@_instruction(1)
+def count_before_line_end(builder: Any, address: Any) -> Any:
+    """How many bytes come before a line's end; at most BLOCK."""
+    return _first(builder, builder.icmp_unsigned("==", _load(builder, address, _VECTOR), _all(_LINE_END)))
 
 
 @_instruction(1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from numba import njit
 
-from penstock.formats.jsoncompiled.blocks import byte_at, count_equal, count_plain, put_byte
-from penstock.formats.jsoncompiled.layout import BLOCK
+from penstock.formats.compiled.blocks import byte_at, count_equal, count_plain, put_byte
+from penstock.formats.compiled.layout import BLOCK
 
 inline = njit(error_model="numpy", forceinline=True)
 apart = njit(error_model="numpy")

@@ -1,8 +1,8 @@
-"""The compiled decoder as a file: found, loaded, or else ordered.
+"""The compiled functions as a file: found, loaded, or else ordered.
 
 Importing Numba takes a second and compiling ten, so neither happens here. A process of its own compiles,
 once for a processor and version, and keeps the object file in the cache directory; loading that takes LLVM
-alone, a tenth of a second. Whatever goes wrong costs time, never the run: bodies are then decoded by msgspec.
+alone, a tenth of a second. Whatever goes wrong costs time, never the run: others do the work then.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from penstock.cache import cache_directory
 from penstock.errors import BadMachine
 
 SWITCH_AFTER_BYTES = 32 * 1024 * 1024
-"""A process that decodes less does not load the compiled decoder: it would cost more than it saves."""
+"""A process that reads less does not load the machine code: it would cost more than it saves."""
 
-FUNCTION = "read_bodies"
-_ARGUMENTS = 9
-"""All are 64-bit integers, as is the result."""
+_ARGUMENTS = {"read_bodies": 9, "cut_lines": 4}
+"""How many each function has; all are 64-bit integers, as is the result."""
 
-_SOURCES = ("layout", "blocks", "numbers", "strings", "body", "compilation")
+_SOURCES = ("layout", "blocks", "numbers", "strings", "body", "lines", "compilation")
 _DIGEST = 32
 _DAY = 24 * 3600
 
@@ -39,15 +38,16 @@ _DAY = 24 * 3600
 @dataclass(frozen=True, slots=True)
 class MachineCode:
     read_bodies: Callable[..., int]
+    cut_lines: Callable[..., int]
     engine: Any
-    """Owns the memory that the function is in."""
+    """Owns the memory that the functions are in."""
 
 
 @dataclass(slots=True)
 class Switch:
-    """What this process has decoded so far, and the machine code once that is enough."""
+    """What this process has read so far, and the machine code once that is enough."""
 
-    decoded_bytes: int = 0
+    read_bytes: int = 0
     code: MachineCode | None = None
     file: Path | None = None
     is_hopeless: bool = False
@@ -55,8 +55,8 @@ class Switch:
 
     def after(self, more_bytes: int) -> MachineCode | None:
         """The machine code if it is worth its price and there; counts the bytes."""
-        self.decoded_bytes += more_bytes
-        if self.code is None and self.decoded_bytes > SWITCH_AFTER_BYTES and not self.is_hopeless:
+        self.read_bytes += more_bytes
+        if self.code is None and self.read_bytes > SWITCH_AFTER_BYTES and not self.is_hopeless:
             try:
                 self.code = self._load_or_order()
             except (ImportError, OSError, BadMachine, RuntimeError):
@@ -110,7 +110,7 @@ def _was_tried(file: Path) -> bool:
 
 def compile_in_background() -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "penstock.formats.jsoncompiled.compilation"],
+        [sys.executable, "-m", "penstock.formats.compiled.compilation"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -147,5 +147,9 @@ def load(file: Path) -> MachineCode:
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target_machine())
     engine.add_object_file(binding.ObjectFileRef.from_data(stored[_DIGEST:]))
     engine.finalize_object()
-    signature = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * _ARGUMENTS)
-    return MachineCode(signature(engine.get_function_address(FUNCTION)), engine)
+    return MachineCode(**{name: _function(engine, name) for name in _ARGUMENTS}, engine=engine)
+
+
+def _function(engine: Any, name: str) -> Callable[..., int]:
+    signature = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * _ARGUMENTS[name])
+    return signature(engine.get_function_address(name))

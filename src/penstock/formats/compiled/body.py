@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from numba import cfunc, njit, types
 
-from penstock.formats.jsoncompiled import layout
-from penstock.formats.jsoncompiled.blocks import (
+from penstock.formats.compiled import layout
+from penstock.formats.compiled.blocks import (
     byte_at,
     copy_block,
     four_bytes_at,
@@ -18,8 +18,8 @@ from penstock.formats.jsoncompiled.blocks import (
     shift_right,
     word,
 )
-from penstock.formats.jsoncompiled.numbers import read_double, read_integer, split_number
-from penstock.formats.jsoncompiled.strings import after_space, copy_unescaped, is_same, string_end
+from penstock.formats.compiled.numbers import read_double, read_integer, split_number
+from penstock.formats.compiled.strings import after_space, copy_unescaped, is_same, string_end
 from penstock.formats.limits import MAX_BODY_BYTES
 
 inline = njit(error_model="numpy", forceinline=True)

@@ -1,4 +1,4 @@
-"""Compile the decoder: run as `python -m penstock.formats.jsoncompiled.compilation`.
+"""Compile the machine code: run as `python -m penstock.formats.compiled.compilation`.
 
 It is silent, yields to other programs, and does nothing if the code is there or is being compiled.
 """
@@ -10,7 +10,7 @@ import os
 import time
 from pathlib import Path
 
-from penstock.formats.jsoncompiled.machinecode import FUNCTION, code_file, store, target_machine, tried
+from penstock.formats.compiled.machinecode import code_file, store, target_machine, tried
 
 _FORGOTTEN_AFTER = 30 * 24 * 3600
 
@@ -34,16 +34,20 @@ def compile_once(file: Path) -> None:
 
 
 def object_code() -> bytes:
-    """An object file that holds the function under its plain name and needs nothing else."""
+    """An object file that holds the functions under their plain names and needs nothing else."""
     from llvmlite import binding
 
-    from penstock.formats.jsoncompiled.body import read_bodies
+    from penstock.formats.compiled.body import read_bodies
+    from penstock.formats.compiled.lines import cut_lines
 
     machine = target_machine()
-    module = binding.parse_assembly(read_bodies.inspect_llvm())
-    module.get_function(read_bodies.native_name).name = FUNCTION
-    module.verify()
-    code: bytes = machine.emit_object(module)
+    whole = binding.parse_assembly("")
+    for name, function in {"read_bodies": read_bodies, "cut_lines": cut_lines}.items():
+        module = binding.parse_assembly(function.inspect_llvm())
+        module.get_function(function.native_name).name = name
+        whole.link_in(module)
+    whole.verify()
+    code: bytes = machine.emit_object(whole)
     return code
 
 
