@@ -9,6 +9,7 @@ import fcntl
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 from penstock.formats.compiled.machinecode import code_file, store, target_machine, tried
 
@@ -42,7 +43,8 @@ def object_code() -> bytes:
 
     machine = target_machine()
     whole = binding.parse_assembly("")
-    for name, function in {"read_bodies": read_bodies, "cut_lines": cut_lines}.items():
+    functions: dict[str, Any] = {"read_bodies": read_bodies, "cut_lines": cut_lines}
+    for name, function in functions.items():
         module = binding.parse_assembly(function.inspect_llvm())
         module.get_function(function.native_name).name = name
         whole.link_in(module)
