@@ -295,6 +295,7 @@ def test_a_batch_is_decoded_by_machine_code_once_that_is_loaded(switch: machinec
     assert columns.read(bodies, FLAT) is not None
     assert columns.read(bodies.cast(pa.string()), FLAT) is not None
     assert columns.read(bodies[: columns.FEWEST_ROWS - 1], FLAT) is None
+    assert columns.read(pa.array([b'{"n":1, "s":"' + b"x" * columns.FEWEST_BYTES + b'"}']), FLAT) is not None
     assert columns.read(bodies.cast(pa.large_binary()), FLAT) is None
     for ddl in ("n ARRAY<BIGINT>", "n MAP<STRING, BIGINT>", "n VARIANT", "o STRUCT<x: VARIANT>"):
         assert columns.read(bodies, schema(ddl)) is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MAX_BODY_BYTES = 256 * 1024 * 1024
+MAX_BODY_BYTES = 768 * 1024 * 1024
 """A larger body is a dead letter named BodyTooLarge; it is never parsed."""
 
 MAX_DEPTH = 500

@@ -15,8 +15,8 @@ from penstock.formats.compiled import layout
 from penstock.formats.compiled.machinecode import SWITCH, MachineCode
 from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Struct, Type
 
-FEWEST_ROWS = 512
-"""Below, msgspec is done before the tables are filled."""
+FEWEST_ROWS, FEWEST_BYTES = 512, 128 * 1024
+"""Below both, msgspec is done before the tables are filled."""
 
 _BATCHES_WITHOUT = 31
 """After a batch that was mostly refused, so many are not tried: their bodies are probably like those."""
@@ -34,7 +34,9 @@ _Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 def read(bodies: pa.Array, wanted: Struct) -> tuple[pa.StructArray, _Words] | None:
     """The fields, and the rows that were refused and still have to be decoded. None if it is not worth trying."""
     plan = plan_of(wanted)
-    if plan is None or len(bodies) < FEWEST_ROWS or bodies.type not in (pa.binary(), pa.string()):
+    if plan is None or bodies.type not in (pa.binary(), pa.string()):
+        return None
+    if len(bodies) < FEWEST_ROWS and bodies.nbytes < FEWEST_BYTES:
         return None
     code = SWITCH.after(bodies.nbytes)
     if code is None or not plan.is_to_be_tried():
