@@ -21,7 +21,7 @@ from penstock.formats.compiled import columns, layout, machinecode
 from penstock.formats.json import decode
 from penstock.formats.jsonbatch import with_refused
 from penstock.formats.limits import MAX_DEPTH
-from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Struct, Type, schema
+from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Array, Struct, Type, schema
 
 pytest.importorskip("numba")
 
@@ -117,6 +117,35 @@ def test_nested_fields_and_odd_names_are_not_refused(code: machinecode.MachineCo
     assert is_read(code, raw, NESTED)
 
 
+ARRAYS = schema(
+    "a ARRAY<BIGINT>, o ARRAY<STRUCT<x: STRING, y: ARRAY<STRUCT<n: DOUBLE, t: STRING>>>>, m ARRAY<ARRAY<STRING>>"
+)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"a":[],"o":[],"m":[]}',
+        b'{"a":[1,2,null,3],"m":[["a","b"],[],null,["c",null]]}',
+        b'{"o":[{"x":"1","y":[{"n":1,"t":"u"},{}]},{"y":[]},null,{"x":"2"},{"y":null,"x":"3"}],"a":null}',
+        b'{"o":[{"x":"a","unread":[1,{"x":"not this one"}]},{"unread":{"y":[1]},"x":"b"}],"a":[5]}',
+    ],
+)
+def test_arrays_are_not_refused(code: machinecode.MachineCode, raw: bytes) -> None:
+    assert is_read(code, raw, ARRAYS)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b'{"a":[1,"x"]}', b'{"a":{}}', b'{"a":1}', b'{"o":[[]]}', b'{"m":["a"]}', b'{"o":[{"x":"1"},{"y":[{"t":"u"},7]}]}',
+     b'{"a":[1,2}', b'{"a":[1,]}', b'{"a":[1', b'{"o":[{"x":"1"]}', b'{"o":[{"y":[{"n":1}}]}'],
+)  # fmt: skip
+def test_what_was_read_of_an_array_is_taken_back(code: machinecode.MachineCode, raw: bytes) -> None:
+    assert not is_read(code, raw, ARRAYS)
+    sound = b'{"o":[{"x":"1","y":[{"n":1,"t":"u"}]},{"x":"2"}],"a":[7,8],"m":[["a"]]}'
+    assert read(code, pa.array([sound, raw, sound, raw, sound], pa.binary()), ARRAYS)[1] == [1, 3]
+
+
 @pytest.mark.parametrize(
     "raw",
     [
@@ -210,7 +239,9 @@ documents = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=5),
     max_leaves=15,
 )
-types: st.SearchStrategy[Type] = st.deferred(lambda: st.sampled_from([STRING, INTEGER, DOUBLE, BOOLEAN]) | schemas)
+types: st.SearchStrategy[Type] = st.deferred(
+    lambda: st.sampled_from([STRING, INTEGER, DOUBLE, BOOLEAN]) | schemas | st.builds(Array, types)
+)
 schemas: st.SearchStrategy[Struct] = st.dictionaries(keys, types, max_size=4).map(
     lambda kinds: Struct(tuple(kinds.items()))
 )
@@ -221,6 +252,8 @@ def matching(kind: Type) -> st.SearchStrategy[Any]:
     if isinstance(kind, Struct):
         fields = {name: matching(inner) for name, inner in kind.fields}
         return st.fixed_dictionaries({}, optional={**fields, "other": documents})
+    if isinstance(kind, Array):
+        return st.lists(matching(kind.element), max_size=4)
     plain: dict[Type, st.SearchStrategy[Any]] = {
         STRING: st.text(max_size=40),
         INTEGER: st.integers(-(2**63), 2**63 - 1),
@@ -297,7 +330,7 @@ def test_a_batch_is_decoded_by_machine_code_once_that_is_loaded(switch: machinec
     assert columns.read(bodies[: columns.FEWEST_ROWS - 1], FLAT) is None
     assert columns.read(pa.array([b'{"n":1, "s":"' + b"x" * columns.FEWEST_BYTES + b'"}']), FLAT) is not None
     assert columns.read(bodies.cast(pa.large_binary()), FLAT) is None
-    for ddl in ("n ARRAY<BIGINT>", "n MAP<STRING, BIGINT>", "n VARIANT", "o STRUCT<x: VARIANT>"):
+    for ddl in ("n ARRAY<VARIANT>", "n MAP<STRING, BIGINT>", "n VARIANT", "o STRUCT<x: VARIANT>"):
         assert columns.read(bodies, schema(ddl)) is None
     column, errors = Json(FLAT).decode_batch(bodies, schema("n BIGINT"))
     assert (column.field(0).to_pylist(), errors) == (list(range(1000)), [])

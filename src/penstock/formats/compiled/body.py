@@ -113,6 +113,36 @@ def _put(field: int, row: int, value: int) -> None:
 
 
 @inline
+def _open_array(array: int, row: int) -> None:
+    put_word(array, layout.ROW, row)
+    _put(array, row, word(array, layout.ELEMENTS))
+
+
+@inline
+def _close_array(array: int) -> int:
+    """Note how many elements there were; the row that they belong to."""
+    row = word(array, layout.ROW)
+    values = word(array, layout.VALUES)
+    put_word(values, row, word(array, layout.ELEMENTS) - word(values, row))
+    return row
+
+
+@inline
+def _add_element(array: int) -> int:
+    """The row of one more element, of which nothing is there yet."""
+    row = word(array, layout.ELEMENTS)
+    put_word(array, layout.ELEMENTS, row + 1)
+    node, after = word(array, layout.FIRST_CHILD), word(array, layout.AFTER)
+    while node != after:
+        if word(node, layout.INSIDE) == array:
+            put_word(word(node, layout.VALUES), row, 0)
+            put_byte(word(node, layout.VALID) + row, 0)
+            put_word(node, layout.SEEN, layout.EMPTY)
+        node += 8 * layout.NODE_WORDS
+    return row
+
+
+@inline
 def _copy_plain(start: int, length: int, target: int) -> int:
     """Whole blocks are copied; what is too much is overwritten by the next string."""
     done = 0
@@ -203,12 +233,18 @@ def _read_body(position: int, end: int, row: int, root: int, slots: int, numbers
                 field, kind = word(slot, layout.FIELD), word(slot, layout.FIELD_KIND)
                 if field and _is_repeated(field, row):
                     return False
+            elif node:
+                field, row = word(node, layout.FIRST_CHILD), _add_element(node)
+                kind = word(field, layout.KIND)
             byte = byte_at(position)
             if byte in (_OPEN_OBJECT, _OPEN_ARRAY):
                 if depth == MOST_DEPTH:
                     return False
                 if kind == layout.STRUCT and byte == _OPEN_OBJECT:
                     put_byte(word(field, layout.VALID) + row, 1)
+                    node = field
+                elif kind == layout.ARRAY and byte == _OPEN_ARRAY:
+                    _open_array(field, row)
                     node = field
                 elif kind != layout.UNREAD:
                     return False
@@ -226,6 +262,8 @@ def _read_body(position: int, end: int, row: int, root: int, slots: int, numbers
         may_close = False
         byte = byte_at(position)
         while byte == (_CLOSE_OBJECT if shapes & 1 else _CLOSE_ARRAY):
+            if node and not shapes & 1:
+                row = _close_array(node)
             depth -= 1
             shapes >>= 1
             if depth == 0:
@@ -243,15 +281,24 @@ def _read_body(position: int, end: int, row: int, root: int, slots: int, numbers
 
 
 @inline
-def _forget(row: int, nodes: int, count: int) -> None:
-    """Take back what was read of a row."""
+def _remember(nodes: int, count: int) -> None:
+    """Keep how far the columns without a row for each body are."""
     for index in range(count):
         field = nodes + 8 * layout.NODE_WORDS * index
-        valid = word(field, layout.VALID) + row
-        if word(field, layout.KIND) == layout.STRING and byte_at(valid):
-            put_word(field, layout.TEXT_END, word(field, layout.TEXT_END) - word(word(field, layout.VALUES), row))
+        put_word(field, layout.TEXT_BEFORE, word(field, layout.TEXT_END))
+        put_word(field, layout.ELEMENTS_BEFORE, word(field, layout.ELEMENTS))
+
+
+@inline
+def _forget(row: int, nodes: int, count: int) -> None:
+    """Take back what was read of a body."""
+    for index in range(count):
+        field = nodes + 8 * layout.NODE_WORDS * index
+        put_word(field, layout.TEXT_END, word(field, layout.TEXT_BEFORE))
+        put_word(field, layout.ELEMENTS, word(field, layout.ELEMENTS_BEFORE))
+        if not word(field, layout.INSIDE):
             put_word(word(field, layout.VALUES), row, 0)
-        put_byte(valid, 0)
+            put_byte(word(field, layout.VALID) + row, 0)
 
 
 @cfunc(types.int64(*[types.int64] * 9), error_model="numpy")
@@ -263,6 +310,7 @@ def read_bodies(
     for row in range(rows):
         base = data if row < tail_row else tail
         start, end = four_bytes_at(offsets + 4 * row), four_bytes_at(offsets + 4 * row + 4)
+        _remember(nodes, count)
         if _read_body(base + start, base + end, row, nodes, slots, numbers):
             put_byte(word(nodes, layout.VALID) + row, 1)
             continue

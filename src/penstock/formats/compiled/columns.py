@@ -13,7 +13,7 @@ import pyarrow as pa
 from penstock.formats.arrow import arrow_type
 from penstock.formats.compiled import layout
 from penstock.formats.compiled.machinecode import SWITCH, MachineCode
-from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Struct, Type
+from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Array, Struct, Type
 
 FEWEST_ROWS, FEWEST_BYTES = 512, 128 * 1024
 """Below both, msgspec is done before the tables are filled."""
@@ -81,29 +81,44 @@ def plan_of(wanted: Struct) -> Plan | None:
         return None
     nodes: list[list[int]] = []
     names = bytearray()
-    _add_node(wanted, "", -1, nodes, names)
+    _add_node(wanted, "", -1, -1, nodes, names)
     return Plan(wanted, np.array(nodes, np.int64), np.frombuffer(names + bytes(layout.PADDING), np.uint8))
 
 
 def _is_compiled(kind: Type) -> bool:
-    return all(_is_compiled(inner) for _, inner in kind.fields) if isinstance(kind, Struct) else kind in _KINDS
+    is_whole = isinstance(kind, (Struct, Array))
+    return all(_is_compiled(inner) for _, inner in _parts(kind)) if is_whole else kind in _KINDS
 
 
-def _add_node(kind: Type, name: str, parent: int, nodes: list[list[int]], names: bytearray) -> int:
+def _parts(kind: Type) -> tuple[tuple[str, Type], ...]:
+    match kind:
+        case Struct(fields):
+            return fields
+        case Array(element):
+            return (("", element),)
+    return ()
+
+
+def _add_node(
+    kind: Type, name: str, parent: int, inside: int, nodes: list[list[int]], names: bytearray
+) -> int:
     written = name.encode("utf-8", "surrogatepass")
     index, last = len(nodes), -1
-    node = [-1] * layout.NODE_WORDS
-    node[layout.PARENT], node[layout.KIND] = parent, _KINDS.get(kind, layout.STRUCT)
+    is_array = isinstance(kind, Array)
+    node = [-1] * layout.LINKS + [0] * (layout.NODE_WORDS - layout.LINKS)
+    node[layout.PARENT], node[layout.INSIDE], node[layout.SEEN] = parent, inside, layout.EMPTY
+    node[layout.KIND] = layout.ARRAY if is_array else _KINDS.get(kind, layout.STRUCT)
     node[layout.NAME], node[layout.NAME_LENGTH] = len(names), len(written)
     nodes.append(node)
     names += written
-    for inner_name, inner in kind.fields if isinstance(kind, Struct) else ():
-        child = _add_node(inner, inner_name, index, nodes, names)
+    for inner_name, inner in _parts(kind):
+        child = _add_node(inner, inner_name, index, index if is_array else inside, nodes, names)
         if last < 0:
             node[layout.FIRST_CHILD] = child
         else:
             nodes[last][layout.NEXT_SIBLING] = child
         last = child
+    node[layout.AFTER] = len(nodes)
     return index
 
 
@@ -116,14 +131,27 @@ class _Batch:
         self.rows = len(bodies)
         self.data = np.frombuffer(data if data is not None else b"", np.uint8)
         self.offsets = np.frombuffer(offsets, np.int32, self.rows + 1, 4 * bodies.offset)
-        self.values = np.zeros((len(plan.nodes), self.rows), np.int64)
-        self.valid = np.zeros((len(plan.nodes), self.rows), np.uint8)
+        self.bytes = int(self.offsets[-1]) - int(self.offsets[0])
+        self.inside = plan.nodes[:, layout.INSIDE].tolist()
+        self.values = self._room(np.int64)
+        self.valid = self._room(np.uint8)
         self.texts = {index: self._text() for index in plan.strings}
-        self._read(plan)
+        self.elements = self._read(plan)
         if bodies.null_count:
-            self.valid[:, bodies.is_null().to_numpy(zero_copy_only=False)] = 0
+            nulls = bodies.is_null().to_numpy(zero_copy_only=False)
+            for valid in (valid for valid, array in zip(self.valid, self.inside, strict=True) if array < 0):
+                valid[nulls] = 0
 
-    def _read(self, plan: Plan) -> None:
+    def _room(self, kind: Any) -> list[np.ndarray[Any, Any]]:
+        """A column for each node: zeros for the bodies, or room for as many elements as may be.
+
+        An element and what follows it take two bytes or more. Memory that is not written to is not taken.
+        """
+        zeros = iter(np.zeros((self.inside.count(-1), self.rows), kind))
+        return [next(zeros) if array < 0 else np.empty(self.bytes // 2 + 2, kind) for array in self.inside]
+
+    def _read(self, plan: Plan) -> list[int]:
+        """How many elements each array has, after reading."""
         nodes, slots = self._nodes(plan), _slots()
         tail_row = int(np.searchsorted(self.offsets[1:], len(self.data) - layout.PADDING, "right"))
         tail_start = int(self.offsets[tail_row])
@@ -132,6 +160,7 @@ class _Batch:
             self.data.ctypes.data, tail.ctypes.data - tail_start, tail_row, self.offsets.ctypes.data, self.rows,
             nodes.ctypes.data, len(nodes), slots.ctypes.data, _numbers().ctypes.data,
         )  # fmt: skip
+        return nodes[:, layout.ELEMENTS].tolist()
 
     def _padded(self, start: int) -> _Bytes:
         """The last bodies once more, because what is behind them may not be readable."""
@@ -142,39 +171,41 @@ class _Batch:
 
     def _nodes(self, plan: Plan) -> _Words:
         nodes = plan.nodes.copy()
-        indexes = np.arange(len(nodes))
         links = nodes[:, : layout.LINKS]
         nodes[:, : layout.LINKS] = np.where(links < 0, 0, nodes.ctypes.data + nodes.strides[0] * links)
         nodes[:, layout.NAME] += plan.names.ctypes.data
-        nodes[:, layout.VALUES] = self.values.ctypes.data + self.values.strides[0] * indexes
-        nodes[:, layout.VALID] = self.valid.ctypes.data + self.valid.strides[0] * indexes
+        nodes[:, layout.VALUES] = [column.ctypes.data for column in self.values]
+        nodes[:, layout.VALID] = [column.ctypes.data for column in self.valid]
         for index, text in self.texts.items():
             nodes[index, layout.TEXT_END] = text.ctypes.data
         return nodes
 
     def _text(self) -> _Bytes:
         """Room for all strings of a field. Memory that is not written to is not taken."""
-        return np.empty(int(self.offsets[-1]) - int(self.offsets[0]) + 2 * layout.PADDING, np.uint8)
+        return np.empty(self.bytes + 2 * layout.PADDING, np.uint8)
 
     def column(self, kind: Type, indexes: Iterator[int]) -> pa.Array:
         """The column of the next node; it takes the indexes of the nodes inside it, too."""
         index = next(indexes)
-        values, valid = self.values[index], self.valid[index]
-        missing = self.rows - int(np.count_nonzero(valid))
+        rows = self.rows if self.inside[index] < 0 else self.elements[self.inside[index]]
+        values, valid = self.values[index][:rows], self.valid[index][:rows]
+        missing = rows - int(np.count_nonzero(valid))
         buffers = [_bitmap(valid) if missing else None]
-        children = []
-        if isinstance(kind, Struct):
-            children = [self.column(inner, indexes) for _, inner in kind.fields]
-        elif kind == STRING:
-            buffers += self._strings(values, self.texts[index])
-        else:
+        if kind == STRING:
+            offsets = _offsets(values)
+            buffers += [pa.py_buffer(offsets), pa.py_buffer(self.texts[index][: offsets[-1]])]
+        elif isinstance(kind, Array):
+            buffers.append(pa.py_buffer(_offsets(values)))
+        elif not isinstance(kind, Struct):
             buffers.append(_bitmap(values) if kind == BOOLEAN else pa.py_buffer(values))
-        return pa.Array.from_buffers(arrow_type(kind), self.rows, buffers, missing, children=children)
+        children = [self.column(inner, indexes) for _, inner in _parts(kind)]
+        return pa.Array.from_buffers(arrow_type(kind), rows, buffers, missing, children=children)
 
-    def _strings(self, lengths: _Words, text: _Bytes) -> list[pa.Buffer]:
-        offsets = np.zeros(self.rows + 1, np.int32)
-        np.cumsum(lengths, out=offsets[1:])
-        return [pa.py_buffer(offsets), pa.py_buffer(text[: offsets[-1]])]
+
+def _offsets(lengths: _Words) -> np.ndarray[Any, np.dtype[np.int32]]:
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
 
 
 def _bitmap(flags: np.ndarray[Any, Any]) -> pa.Buffer:

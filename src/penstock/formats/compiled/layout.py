@@ -8,16 +8,22 @@ BLOCK = 32
 PADDING = 8 * BLOCK
 """Bytes behind a body that must be readable: machine code may look there, but what it sees has no effect."""
 
-UNREAD, STRUCT, STRING, INTEGER, DOUBLE, BOOLEAN = range(6)
+UNREAD, STRUCT, STRING, INTEGER, DOUBLE, BOOLEAN, ARRAY = range(7)
 """What is wanted of a field."""
 
-NODE_WORDS = 10
-LINKS = 3
-PARENT, FIRST_CHILD, NEXT_SIBLING, KIND, NAME, NAME_LENGTH, VALUES, VALID, TEXT_END, SEEN = range(NODE_WORDS)
+NODE_WORDS = 16
+LINKS = 5
+PARENT, FIRST_CHILD, NEXT_SIBLING, INSIDE, AFTER = range(LINKS)
+KIND, NAME, NAME_LENGTH, VALUES, VALID, TEXT_END, SEEN, ELEMENTS, ROW, TEXT_BEFORE, ELEMENTS_BEFORE = range(
+    LINKS, NODE_WORDS
+)
 """A wanted field: its place in the schema, its name, where its columns are, and the row that had it last.
 
-VALUES has a word for each row: an integer, the bits of a double, 0 or 1, or the length of a string. VALID has a
-byte for each row. The strings themselves are written one after the other, up to TEXT_END.
+INSIDE is the array whose elements the node's rows are, if they are not those of the bodies; AFTER is the first node
+behind it and all that it has. VALUES has a word for each row: an integer, the bits of a double, 0 or 1, the length of a
+string or an array. VALID has a byte for each row. The strings themselves are written one after the other, up to
+TEXT_END. ELEMENTS is how many an array has had until now, ROW whose elements are being read. What TEXT_END and ELEMENTS
+were before a body is kept in case it is refused.
 """
 
 SLOT_BITS = 8
