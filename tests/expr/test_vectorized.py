@@ -20,6 +20,7 @@ from penstock.schema import schema
 
 BODY = schema(
     "n BIGINT, m BIGINT, d DOUBLE, e DOUBLE, s STRING, t STRING, b BOOLEAN, tags ARRAY<STRING>, v VARIANT,"
+    "lines ARRAY<STRUCT<n: BIGINT, s: STRING, tags: ARRAY<STRING>>>,"
     "at STRUCT<n: BIGINT, s: STRING, deep: STRUCT<d: DOUBLE, b: BOOLEAN>>, counts MAP<STRING, BIGINT>"
 )
 NUMBERS = [Field((name,)) for name in "nmde"] + [Field(("at", "n")), Field(("at", "deep", "d"))]
@@ -57,8 +58,23 @@ tests = st.one_of(
     st.builds(lambda name, value, part: nodes.Call(name, (value, part)),
               st.sampled_from(["contains", "starts_with", "ends_with"]), text, _literals(texts)),
 )  # fmt: skip
+_item = Field((), nodes.ITEM)
+_line_number, _line_text = Field(("n",), nodes.ITEM), Field(("s",), nodes.ITEM)
+about_tags = st.one_of(_both_ways(st.just(_item), text | _literals(texts)), tests, st.just(nodes.Present(_item)))
+about_lines = st.one_of(
+    _both_ways(st.just(_line_number), number | _literals(integers)),
+    _both_ways(st.just(_line_text), text | _literals(texts)),
+    st.builds(nodes.Present, st.sampled_from([_item, _line_number, Field(("tags",), nodes.ITEM)])),
+    st.builds(nodes.Not, _both_ways(st.just(_line_number), number)),
+)
+elements = st.one_of(
+    st.builds(nodes.AnyOf, st.just(Field(("tags",))), about_tags),
+    st.builds(nodes.AnyOf, st.just(Field(("lines",))), about_lines),
+    st.builds(lambda combined, terms: nodes.AnyOf(Field(("lines",)), combined(terms)),
+              st.sampled_from([nodes.And, nodes.Or]), st.tuples(about_lines, tests)),
+)  # fmt: skip
 conditions = st.recursive(
-    tests,
+    tests | elements,
     lambda inner: st.one_of(
         st.builds(nodes.And, st.lists(inner, min_size=1, max_size=3).map(tuple)),
         st.builds(nodes.Or, st.lists(inner, min_size=1, max_size=3).map(tuple)),
@@ -77,7 +93,8 @@ def _maybe(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 bodies = _maybe(
     n=integers, m=integers, d=doubles, e=doubles, s=texts, t=texts, b=st.booleans(),
-    tags=st.lists(texts, max_size=1), v=st.none(), counts=st.just({"a": 1}),
+    tags=st.lists(st.none() | texts, max_size=3), v=st.none(), counts=st.just({"a": 1}),
+    lines=st.lists(st.none() | _maybe(n=integers, s=texts, tags=st.lists(texts, max_size=1)), max_size=3),
     at=_maybe(n=integers, s=texts, deep=_maybe(d=doubles, b=st.booleans())),
 )  # fmt: skip
 
@@ -107,7 +124,8 @@ def test_a_slice_of_a_batch_and_a_body_that_is_missing_answer_too() -> None:
 @pytest.mark.parametrize(
     "condition",
     [
-        "n + 1 > 2", "upper(s) = 'A'", "tags[0] = 'a'", "any(tags, item = 'a')", "v.x = 1", "v IS NULL", "v.x IS NULL",
+        "n + 1 > 2", "upper(s) = 'A'", "tags[0] = 'a'", "any(tags, any(tags, item = 'a'))", "v.x = 1", "v IS NULL",
+        "v.x IS NULL", "any(lines, any(item.tags, item = 'a'))", "any(lines, upper(item.s) = 'A')",
         "header.region = 'EU'", "counts.a = 1", "n IN (1, 2.5)", "n IN (1.5)", "contains(s, t)", "1 = 1",
         "CASE WHEN b THEN b ELSE b END", "coalesce(b, true)", "n > 1 AND n + 1 > 2", "NOT matches(s, 'a')",
         "b IN (true)",

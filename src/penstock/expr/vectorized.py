@@ -1,22 +1,24 @@
 """Simple conditions over a whole Arrow batch: what `evaluate` says, for many bodies at once.
 
-Only what has one obvious meaning in both is here: fields, literals, comparisons, and their combinations. There is no
-strict form: a comparison with something missing is false.
+Only what has one obvious meaning in both is here: fields, literals, comparisons, their combinations, and whether one
+holds for some element of an array. There is no strict form: a comparison with something missing is false.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.expr import nodes
 from penstock.expr.nodes import Expr, Field, Literal
 from penstock.expr.types import literal_type
-from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, VARIANT, Struct, Type
+from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, VARIANT, Array, Struct, Type
 
 _COMPARISONS: dict[str, Callable[[Any, Any], pa.Array]] = {
     "==": pc.equal, "!=": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal
@@ -27,17 +29,23 @@ _TEXT_TESTS: dict[str, Callable[[pa.Array, str], pa.Array]] = {
 _NUMBERS = (INTEGER, DOUBLE)
 
 
-def is_vectorized(condition: Expr, body: Struct) -> bool:
-    """Whether `evaluate_batch` takes this condition, which has a type and is bound to the schema."""
+def is_vectorized(condition: Expr, body: Struct, item: Type | None = None) -> bool:
+    """Whether `evaluate_batch` takes this condition, which has a type and is bound to the schema.
+
+    `item` is the type of the elements that the condition is about, if it is about elements.
+    """
 
     def known(term: Expr) -> bool:
-        return is_vectorized(term, body)
+        return is_vectorized(term, body, item)
+
+    def type_of(value: Expr) -> Type | None:
+        return plain_type(value, body, item)
 
     match condition:
         case Field():
-            return plain_type(condition, body) == BOOLEAN
+            return type_of(condition) == BOOLEAN
         case nodes.Compare(_, left, right):
-            kinds = plain_type(left, body), plain_type(right, body)
+            kinds = type_of(left), type_of(right)
             one_family = kinds[0] == kinds[1] in (STRING, BOOLEAN) or all(kind in _NUMBERS for kind in kinds)
             return one_family and (isinstance(left, Field) or isinstance(right, Field))
         case nodes.And(terms) | nodes.Or(terms):
@@ -45,24 +53,27 @@ def is_vectorized(condition: Expr, body: Struct) -> bool:
         case nodes.Not(term):
             return known(term)
         case nodes.In(Field() as value, options):
-            kind = plain_type(value, body)
+            kind = type_of(value)
             return kind in (STRING, INTEGER, DOUBLE) and all(literal_type(option) == kind for option in options)
         case nodes.Present(Field() as value):
-            return plain_type(value, body) is not None
+            return type_of(value) is not None
         case nodes.Call(name, (Field() as value, Literal(str()))) if name in _TEXT_TESTS:
-            return plain_type(value, body) == STRING
+            return type_of(value) == STRING
+        case nodes.AnyOf(Field() as collection, predicate) if item is None:
+            kind = type_of(collection)
+            return isinstance(kind, Array) and is_vectorized(predicate, body, kind.element)
         case nodes.Case(branches, Literal(int())):
             return all(known(test) and isinstance(value, Literal) for test, value in branches)
     return False
 
 
-def plain_type(value: Expr, body: Struct) -> Type | None:
+def plain_type(value: Expr, body: Struct, item: Type | None = None) -> Type | None:
     """The type of a literal, or of a field that is reached by names of structs alone."""
     if isinstance(value, Literal):
         return literal_type(value.value)
-    if not isinstance(value, Field) or value.root != nodes.BODY or not value.path:
+    if not isinstance(value, Field) or not (value.path or value.root == nodes.ITEM):
         return None
-    kind: Type | None = body
+    kind: Type | None = {nodes.BODY: body, nodes.ITEM: item}.get(value.root)
     for part in value.path:
         kind = kind.get(part) if isinstance(kind, Struct) and isinstance(part, str) else None
     return None if kind == VARIANT else kind
@@ -70,50 +81,76 @@ def plain_type(value: Expr, body: Struct) -> Type | None:
 
 def evaluate_batch(condition: Expr, bodies: pa.StructArray) -> pa.Array:
     """True or false for every body, or the number of the case that applies; anything missing is false."""
+    rows = _Rows(bodies)
     if isinstance(condition, nodes.Case):
-        tests = [_truth(test, bodies) for test, _ in condition.branches]
+        tests = [_truth(test, rows) for test, _ in condition.branches]
         numbers = [pa.scalar(value.value, pa.int64()) for _, value in condition.branches]  # type: ignore[attr-defined]
         otherwise = pa.scalar(condition.otherwise.value, pa.int64())  # type: ignore[attr-defined]
         return pc.case_when(pc.make_struct(*tests), *numbers, otherwise)
-    return _truth(condition, bodies)
+    return _truth(condition, rows)
 
 
-def _truth(condition: Expr, bodies: pa.StructArray) -> pa.Array:
-    return pc.fill_null(_evaluated(condition, bodies), False)
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Bodies; or elements of an array in them, and which body each one is of."""
+
+    bodies: pa.StructArray
+    items: pa.Array | None = None
+    parents: pa.Array | None = None
+
+    def value(self, field: Field) -> pa.Array:
+        if field.root == nodes.ITEM:
+            return pc.struct_field(self.items, list(field.path)) if field.path else self.items
+        found = pc.struct_field(self.bodies, list(field.path))
+        return found if self.parents is None else found.take(self.parents)
 
 
-def _evaluated(condition: Expr, bodies: pa.StructArray) -> pa.Array:
+def _any_of(collection: pa.ListArray, predicate: Expr, bodies: pa.StructArray) -> pa.Array:
+    parents = pc.list_parent_indices(collection)
+    satisfied = _truth(predicate, _Rows(bodies, collection.flatten(), parents))
+    found = np.zeros(len(bodies), np.bool_)
+    found[parents.filter(satisfied).to_numpy()] = True
+    return pa.array(found)
+
+
+def _truth(condition: Expr, rows: _Rows) -> pa.Array:
+    return pc.fill_null(_evaluated(condition, rows), False)
+
+
+def _evaluated(condition: Expr, rows: _Rows) -> pa.Array:
     match condition:
-        case Field(path):
-            return pc.struct_field(bodies, list(path))
+        case Field():
+            return rows.value(condition)
         case nodes.Compare(symbol, left, right):
-            compared = _COMPARISONS[symbol](*_alike(_operand(left, bodies), _operand(right, bodies)))
+            compared = _COMPARISONS[symbol](*_alike(_operand(left, rows), _operand(right, rows)))
             return pc.fill_null(compared, False)
         case nodes.And(terms):
-            return reduce(pc.and_kleene, [_evaluated(term, bodies) for term in terms])
+            return reduce(pc.and_kleene, [_evaluated(term, rows) for term in terms])
         case nodes.Or(terms):
-            return reduce(pc.or_kleene, [_evaluated(term, bodies) for term in terms])
+            return reduce(pc.or_kleene, [_evaluated(term, rows) for term in terms])
         case nodes.Not(term):
-            return pc.invert(_truth(term, bodies))
+            return pc.invert(_truth(term, rows))
         case nodes.In(value, options):
-            found = _operand(value, bodies)
+            found = _operand(value, rows)
             # Null is in no set, and in Arrow -0.0 is not in the set of 0.0.
             if pa.types.is_floating(found.type):
                 tests = [pc.equal(found, pa.scalar(option, found.type)) for option in options]
                 return pc.fill_null(reduce(pc.or_, tests, pc.less(found, found)), False)
             return pc.is_in(found, pa.array(options, found.type))
         case nodes.Present(value):
-            return pc.is_valid(_operand(value, bodies))
+            return pc.is_valid(_operand(value, rows))
+        case nodes.AnyOf(Field() as collection, predicate):
+            return _any_of(rows.value(collection), predicate, rows.bodies)
         case nodes.Call(name, (value, Literal(text))):
-            return _TEXT_TESTS[name](_operand(value, bodies), str(text))
+            return _TEXT_TESTS[name](_operand(value, rows), str(text))
     raise AssertionError(f"{condition!r} is not vectorized")
 
 
-def _operand(value: Expr, bodies: pa.StructArray) -> pa.Array | pa.Scalar:
+def _operand(value: Expr, rows: _Rows) -> pa.Array | pa.Scalar:
     if isinstance(value, Literal):
         return pa.scalar(value.value)
     assert isinstance(value, Field)
-    return pc.struct_field(bodies, list(value.path))
+    return rows.value(value)
 
 
 def _alike(left: Any, right: Any) -> tuple[Any, Any]:

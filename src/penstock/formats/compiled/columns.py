@@ -126,6 +126,8 @@ class _Batch:
     """One column of bodies: read when made. A row is refused if its root is not valid."""
 
     def __init__(self, code: MachineCode, bodies: pa.Array, plan: Plan) -> None:
+        if bodies.null_count:
+            bodies = bodies.fill_null(pa.scalar("", bodies.type))  # which is refused
         _, offsets, data = bodies.buffers()
         self.code = code
         self.rows = len(bodies)
@@ -137,10 +139,6 @@ class _Batch:
         self.valid = self._room(np.uint8)
         self.texts = {index: self._text() for index in plan.strings}
         self.elements = self._read(plan)
-        if bodies.null_count:
-            nulls = bodies.is_null().to_numpy(zero_copy_only=False)
-            for valid in (valid for valid, array in zip(self.valid, self.inside, strict=True) if array < 0):
-                valid[nulls] = 0
 
     def _room(self, kind: Any) -> list[np.ndarray[Any, Any]]:
         """A column for each node: zeros for the bodies, or room for as many elements as may be.
