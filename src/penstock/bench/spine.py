@@ -25,7 +25,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock import App, Files, Frame, Json, Route, Void, __version__, body
-from penstock.bench.orders import ORDER, order_files, order_table
+from penstock.bench.models import ORDER, model_files
+from penstock.bench.tpch import scale_directory, table
 from penstock.endpoints.base import Source
 from penstock.spark.run import run_batch
 from penstock.spark.session import session
@@ -184,13 +185,13 @@ class Sample:
 
 def main() -> None:
     options = _options()
-    directory = Path(options.directory) / f"scale-{options.scale:g}"
+    directory = Path(options.directory)
     print(f"preparing TPC-H orders at scale {options.scale:g} ...", flush=True)
-    table = order_table(directory, options.scale)
-    files = str(order_files(directory, table))
+    orders = table(directory, "orders", options.scale)
+    files = str(model_files(directory, "orders", options.scale).paths[0].parent)
     spark = session("bench-spine")
     strings = spark.read.text(files).repartition(spark.sparkContext.defaultParallelism * 2).cache()
-    assert strings.count() == len(table)
+    assert strings.count() == len(orders)
     jobs = {
         (workload.name, kind, side): job
         for workload in WORKLOADS
@@ -198,10 +199,10 @@ def main() -> None:
         for side, job in _jobs(workload, kind, spark, strings, files).items()
     }
     for workload in WORKLOADS:
-        _check(workload, table, jobs, strings)
-    print(f"answers checked on {len(table):,} messages; timing {options.repeat} rounds", flush=True)
-    samples = _measure(jobs, len(table), options.repeat)
-    _store(samples, directory / "spine.jsonl")
+        _check(workload, orders, jobs, strings)
+    print(f"answers checked on {len(orders):,} messages; timing {options.repeat} rounds", flush=True)
+    samples = _measure(jobs, len(orders), options.repeat)
+    _store(samples, scale_directory(directory, options.scale) / "spine.jsonl")
     report(samples)
 
 
