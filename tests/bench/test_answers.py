@@ -105,13 +105,13 @@ def test_translations() -> None:
 def test_enrichments() -> None:
     others = [{**CUSTOMER, "CCUSTKEY": 1, "CNAME": "another"}, CUSTOMER]
     short = {"CNAME": "Customer#000000002", "CMKTSEGMENT": "AUTOMOBILE", "CNATIONKEY": 13}
-    assert expected("MT-3-A", [ORDER], others)["out"] == [
+    assert expected("MT-3-A", [ORDER], {"customers": others})["out"] == [
         {**ORDER, "CNAME": "Customer#000000002", "CMKTSEGMENT": "AUTOMOBILE"}
     ]
-    assert expected("MT-3-B", [ORDER], others)["out"] == [{**ORDER, "customer": short}]
+    assert expected("MT-3-B", [ORDER], {"customers": others})["out"] == [{**ORDER, "customer": short}]
     nine = {name: value for name, value in ORDER.items() if name.startswith("O")}
     assert len(nine) == 9
-    assert expected("MT-3-C", [ORDER], others)["out"] == [
+    assert expected("MT-3-C", [ORDER], {"customers": others})["out"] == [
         {"msgId": 7, "type": "MULTI", "order": nine, "customer": short}
     ]
     with pytest.raises(ValueError, match="the answer to MT-3-A needs the customers"):
@@ -121,7 +121,7 @@ def test_enrichments() -> None:
 def test_copies_of_fields_are_text() -> None:
     (copied,) = expected("CE-A", [ORDER])["out"]
     assert len(copied) == 22
-    assert copied["OTOTALPRICE_copy"] == "172799.5-copy"
+    assert copied["OTOTALPRICE_copy"] == "172799.50-copy"
     assert copied["msgId_copy"] == "7-copy"
     assert copied["OCOMMENT_copy"] == "ully bold-copy"
     assert copied["OTOTALPRICE"] == 172799.5

@@ -21,6 +21,10 @@ MODELS = {
 Checked = Callable[..., list[str]]
 
 
+def model_of(workload: str) -> str:
+    return "cars" if workload.startswith("cars-") else MODELS.get(workload, "orders")
+
+
 def lines(messages: list[dict[str, Any]]) -> str:
     return "".join(json.dumps(message) + "\n" for message in messages)
 
@@ -30,13 +34,13 @@ def checked(tables: Path, tmp_path: Path) -> Checked:
     """The differences after `change` was made to the right answer."""
 
     def run(workload: str, change: Callable[[Channels], Any] = lambda channels: None) -> list[str]:
-        inputs = model_files(tables, MODELS.get(workload, "orders"), SCALE, COUNT).paths
-        customers = model_files(tables, "customers", SCALE).paths
-        channels = expected(workload, read(inputs), read(customers))
+        inputs = model_files(tables, model_of(workload), SCALE, COUNT).paths
+        known = {name: model_files(tables, name, SCALE).paths for name in ("customers", "owners")}
+        channels = expected(workload, read(inputs), {name: read(paths) for name, paths in known.items()})
         change(channels)
         for channel, messages in channels.items():
             (tmp_path / f"{channel}.jsonl").write_text(lines(messages))
-        return check(workload, inputs, tmp_path, {"customers": customers})
+        return check(workload, inputs, tmp_path, known)
 
     return run
 

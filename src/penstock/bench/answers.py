@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from penstock.bench.cars_answers import insured
+
 Message = dict[str, Any]
 Channels = dict[str, list[Message]]
 Answer = Callable[[list[Message]], Channels]
@@ -22,13 +24,16 @@ TRANSLATION = {
 EUROPE = 3
 
 
-def expected(workload: str, messages: list[Message], customers: Iterable[Message] = ()) -> Channels:
-    """The messages of every channel; only MT-3 needs the customers."""
+def expected(workload: str, messages: list[Message], tables: Mapping[str, Iterable[Message]] | None = None) -> Channels:
+    """The messages of every channel; MT-3 needs the table of customers, connected cars that of owners."""
+    for needing, name in ((_ENRICHED, "customers"), (CARS, "owners")):
+        if workload in needing and not (tables or {}).get(name):
+            raise ValueError(f"the answer to {workload} needs the {name}")
     if workload in _ENRICHED:
-        by_key = {customer["CCUSTKEY"]: customer for customer in customers}
-        if not by_key:
-            raise ValueError(f"the answer to {workload} needs the customers")
+        by_key = {customer["CCUSTKEY"]: customer for customer in (tables or {})["customers"]}
         return {"out": [_ENRICHED[workload](order, by_key[order["OCUSTKEY"]]) for order in messages]}
+    if workload in CARS:
+        return {"out": insured(messages, (tables or {})["owners"])}
     if workload not in _ANSWERS:
         raise ValueError(f"no answer is known to workload {workload!r}")
     return _ANSWERS[workload](messages)
@@ -152,7 +157,8 @@ def _shortened(order: Message) -> Message:
 
 
 def _with_copies(order: Message) -> Message:
-    return order | {f"{name}_copy": f"{value}-copy" for name, value in order.items()}
+    texts = order | {"OTOTALPRICE": f"{order['OTOTALPRICE']:.2f}"}
+    return order | {f"{name}_copy": f"{text}-copy" for name, text in texts.items()}
 
 
 def _delivered(order: Message) -> Message:
@@ -229,5 +235,9 @@ _ANSWERS: dict[str, Answer] = {
     "LBSpAggJR-3": _unchanged,
     "LBSpAggJR-4": _unchanged,
 }
-WORKLOADS = (*_ANSWERS, *_ENRICHED)
+CARS = tuple(
+    f"cars-{name}"
+    for name in ("normal", "sub-parallel", "neighbor-merge", "early-out", "early-project", "combined")
+)
+WORKLOADS = (*_ANSWERS, *_ENRICHED, *CARS)
 """Every workload that has an answer."""

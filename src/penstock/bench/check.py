@@ -24,8 +24,8 @@ def check(
     workload: str, inputs: Sequence[Path], outputs: Path, tables: Mapping[str, Sequence[Path]] | None = None
 ) -> list[str]:
     """The differences between `<outputs>/<channel>.jsonl`, or the files in `<outputs>/<channel>/`, and the answer."""
-    customers = [message for path in (tables or {}).get("customers", ()) for message in _read(path)]
-    answer = expected(workload, [message for path in inputs for message in _read(path)], customers)
+    known = {name: [message for path in paths for message in _read(path)] for name, paths in (tables or {}).items()}
+    answer = expected(workload, [message for path in inputs for message in _read(path)], known)
     try:
         found = read_channels(outputs)
     except msgspec.DecodeError as error:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
+import msgspec
 import polars as pl
 
 from penstock.bench import tpch
+from penstock.demo import cars, fleet
 
 BLOCK = 20_000
 CUSTOMERS_PER_NEST = 4
@@ -194,6 +196,23 @@ def _duplicates(tables: Tables, messages: int | None, distance: int) -> Messages
     return Messages(2 * len(orders), chunks)
 
 
+def _cars(tables: Tables, messages: int | None, _: int) -> Messages:
+    """Connected cars of section 6.5 of HW-EIP; all of them can be delivered."""
+    count = messages or cars.MESSAGES
+
+    def chunks(first: int, last: int) -> Iterator[bytes]:
+        for message in islice(cars.messages(count, shares=cars.Shares(broken=0)), first, last):
+            yield message + b"\n"
+
+    return Messages(count, chunks)
+
+
+def _owners(tables: Tables, messages: int | None, _: int) -> Messages:
+    """Whoever owns one of the cars: all of them, however many are asked for."""
+    lines = [msgspec.json.encode(asdict(owner)) + b"\n" for owner in fleet.owners(cars.CARS, cars.SEED)]
+    return Messages(len(lines), lambda first, last: iter(lines[first:last]))
+
+
 FAMILIES: dict[str, Callable[[Tables, int | None, int], Messages]] = {
     "orders": _orders,
     "customers": _table("customers", "CUSTOMER"),
@@ -207,5 +226,7 @@ FAMILIES: dict[str, Callable[[Tables, int | None, int], Messages]] = {
     "entries": _entries,
     "sequences": _sequences,
     "duplicates": _duplicates,
+    "cars": _cars,
+    "owners": _owners,
 }
 """Every family of models: from the tables, the number asked for and the number in the model's name."""

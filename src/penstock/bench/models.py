@@ -112,6 +112,18 @@ _ORDER = {**_MESSAGE, **COLUMNS["orders"]}
 _CUSTOMER, _NATION, _REGION = COLUMNS["customers"], COLUMNS["nations"], COLUMNS["regions"]
 _NESTED_NATION = {name: kind for name, kind in _NATION.items() if name != "NNATIONKEY"}
 _NESTED_CUSTOMER = {name: kind for name, kind in _CUSTOMER.items() if name != "CNATIONKEY"}
+_CAR = {
+    "obd2_Vehicle_Identification_Number_(VIN)": "STRING", "timestamp": "BIGINT", "latitude": "DOUBLE",
+    "longitude": "DOUBLE", "altitude": "BIGINT",
+    **dict.fromkeys((
+        "Diagnostic_Trouble_Codes", "Trouble_Codes", "Distance_traveled_with_MIL_on", "Distance_since_codes_cleared",
+        "Vehicle_Speed", "Engine_RPM", "Engine_Load", "Absolute_Load", "Throttle_Position", "Engine_Runtime",
+        "Mass_Air_Flow", "Engine_Coolant_Temperature", "Engine_Oil_Temperature", "Air_Intake_Temperature",
+        "Ambient_Air_Temperature", "Intake_Manifold_Pressure", "Barometric_Pressure", "Fuel_Type", "Fuel_Level",
+        "Fuel_Consumption_Rate", "Short_Term_Fuel_Trim_Bank_1", "Long_Term_Fuel_Trim_Bank_1",
+        "Control_Module_Power_Supply",
+    ), "STRING"),
+}  # fmt: skip
 _FIELDS_OF_FAMILY = {
     "orders": _ORDER,
     "customers": {**_MESSAGE, **_CUSTOMER},
@@ -125,6 +137,8 @@ _FIELDS_OF_FAMILY = {
     "entries": {name: _ORDER[name] for name in (*HEAD, *(name for name in _ORDER if name not in (*HEAD, TAIL)), TAIL)},
     "sequences": {**_ORDER, "group": "BIGINT", "position": "BIGINT"},
     "duplicates": _ORDER,
+    "cars": _CAR,
+    "owners": dict.fromkeys(("VIN", "name", "city", "policy", "insured_since"), "STRING"),
 }
 _JSON_MODELS = {
     f"{family}-{number}" if number else family: family

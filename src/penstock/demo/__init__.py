@@ -29,7 +29,7 @@ def demo(out: str, messages: int, say: Say) -> None:
     if messages < 1:
         raise BadEndpoint(f"a demonstration of {messages} messages shows nothing", fix="ask for 1 or more")
     _make_room(out)
-    build = _load(example_file())
+    build = cast(Build, example().build)
     data = os.path.join(out, "cars")
     started = time.monotonic()
     _generate(data, messages, say)
@@ -52,13 +52,14 @@ def example_file() -> Path:
                       fix=f"put it back to {places[-1]}, or install penstock again")  # fmt: skip
 
 
-def _load(path: Path) -> Build:
-    spec = importlib.util.spec_from_file_location("connected_cars", path)
+def example() -> Any:
+    """The module examples/connected_cars.py."""
+    spec = importlib.util.spec_from_file_location("connected_cars", example_file())
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return cast(Build, module.build)
+    return module
 
 
 def _make_room(out: str) -> None:
