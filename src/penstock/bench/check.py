@@ -76,11 +76,20 @@ def _frozen(value: Any) -> Hashable:
 
 
 def _compared(channel: str, answer: list[Message], found: list[Message]) -> Iterator[str]:
-    right, given = Counter(map(_frozen, answer)), Counter(map(_frozen, found))
-    for surplus, messages, word in ((right - given, answer, "missing"), (given - right, found, "too many")):
+    right, given = Counter(map(_sorted_text, answer)), Counter(map(_sorted_text, found))
+    left, over = _values(right - given), _values(given - right)  # nearly all are the same text: that is quick
+    for surplus, messages, word in ((left - over, answer, "missing"), (over - left, found, "too many")):
         if surplus:
             example = next(message for message in messages if _frozen(message) in surplus)
             yield f"channel {channel}: {_count(surplus.total())} {word}, for example {_text(example)}"
+
+
+def _sorted_text(message: Message) -> bytes:
+    return msgspec.json.encode(message, order="sorted")
+
+
+def _values(texts: Counter[bytes]) -> Counter[Hashable]:
+    return Counter(_frozen(msgspec.json.decode(text)) for text in texts.elements())
 
 
 def _count(number: int) -> str:
