@@ -139,6 +139,10 @@ class UnsupportedOnSpark(PenstockError):
     """Something that the reference can do and Spark cannot."""
 
 
+class BadBenchmark(PenstockError):
+    """A benchmark, peer or run that does not exist, or a range that cannot be read."""
+
+
 class BadMachine(PenstockError):
     """Something the machine lacks: a Java runtime, a package, memory."""
 
