@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,7 +56,9 @@ class FakeMessages(Messages):
         path.write_text("".join(f'{{"n":{n}}}\n' for n in range(wanted.messages)))
         return Inputs((str(path),), wanted.messages, path.stat().st_size)
 
-    def differences(self, workload: str, inputs: Sequence[str], outputs: Path) -> list[str]:
+    def differences(
+        self, workload: str, inputs: Sequence[str], outputs: Path, tables: Mapping[str, Sequence[str]]
+    ) -> list[str]:
         right = Path(inputs[0]).read_text() == (outputs / "out.jsonl").read_text()
         return [] if right else ["out: a message is missing"]
 
@@ -185,7 +187,7 @@ def test_a_quick_run_has_one_process_for_the_cells_of_a_peer(tmp_path: Path) -> 
     run, _ = go(tmp_path, settings("good", "crashing", quick=True, forks=1, budget=60.0, users=(0, 1)))
     by_peer = {name: [s for s in run.samples() if s.peer == name and s.iteration == 0] for name in ("good", "crashing")}
     assert [(sample.workload, sample.users) for sample in by_peer["good"]] == [
-        ("BL", 1), ("RT-1-A", 1), ("RT-1-B", 1), ("RT-1-A", 2),
+        ("BL", None), ("RT-1-A", None), ("RT-1-B", None), ("RT-1-A", 1), ("RT-1-A", 2),
     ]  # fmt: skip
     assert {sample.workload for sample in by_peer["crashing"]} == {"BL", "RT-1-B"}
     assert len(list((run.path / "logs").glob("good-*.log"))) == 2
@@ -207,10 +209,10 @@ def test_a_peer_that_cannot_start_is_not_started_for_every_workload(tmp_path: Pa
 def test_scale_factors_go_to_peers_that_have_them(tmp_path: Path) -> None:
     asked = settings("good", "other", workloads=("BL", "RT-1-A"), users=(0, 2), size=(1,), forks=1)
     run, _ = go(tmp_path, asked, FakePeer("good"), FakePeer("other", factors=frozenset({"size"})))
-    cells = {(s.peer, s.workload, s.users, s.size) for s in run.samples() if s.users > 1 or s.size}
+    cells = {(s.peer, s.workload, s.users, s.size) for s in run.samples() if s.users or s.size}
     assert cells == {
-        ("good", "RT-1-A", 4, None), ("good", "BL", 1, 1), ("good", "RT-1-A", 1, 1),
-        ("other", "BL", 1, 1), ("other", "RT-1-A", 1, 1),
+        ("good", "RT-1-A", 1, None), ("good", "RT-1-A", 4, None), ("good", "BL", None, 1),
+        ("good", "RT-1-A", None, 1), ("other", "BL", None, 1), ("other", "RT-1-A", None, 1),
     }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,8 +38,14 @@ class Messages:
         """The tables in memory that go with these messages."""
         return {name: self.files(table_amount(name, beside)).names for name in names}
 
-    def differences(self, workload: str, inputs: Sequence[str], outputs: Path) -> list[str]:
+    def differences(
+        self, workload: str, inputs: Sequence[str], outputs: Path, tables: Mapping[str, Sequence[str]]
+    ) -> list[str]:
         """How the outputs of a peer differ from the right ones."""
         from penstock.bench.check import check
 
-        return check(workload, [Path(name) for name in inputs], outputs)
+        return check(workload, _paths(inputs), outputs, {name: _paths(files) for name, files in tables.items()})
+
+
+def _paths(names: Sequence[str]) -> list[Path]:
+    return [Path(name) for name in names]

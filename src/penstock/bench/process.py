@@ -34,7 +34,11 @@ _GRACE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a process is asked for; `batch` is the number of messages handed over together, None if it may choose."""
+    """What a process is asked for.
+
+    `users` is the number of producers of messages, None for as many as `threads`; `batch` is the number of messages
+    that are handed over together, None if it may choose.
+    """
 
     workload: str
     inputs: tuple[str, ...]
@@ -42,7 +46,7 @@ class Job:
     warmup: int
     iterations: int
     threads: int
-    users: int = 1
+    users: int | None = None
     batch: int | None = None
     check_out: str | None = None
 

@@ -35,7 +35,7 @@ class Failure:
 
     peer: str
     workload: str
-    users: int
+    users: int | None
     batch: int | None
     size: int | None
     cores: int

@@ -24,7 +24,7 @@ class Sample:
     peer: str
     peer_version: str
     workload: str
-    users: int
+    users: int | None
     batch: int | None
     size: int | None
     cores: int

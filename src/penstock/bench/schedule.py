@@ -21,32 +21,38 @@ _HEAVY = {"multi": 16, "nested": 4, "fields": 4, "entries": 4, "duplicates": 2}
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cell:
-    """A workload with its scale factors; `users` and `batch` are numbers (2^omega, 2^beta), `size` is eta."""
+    """A workload with its scale factors; `users` and `batch` are numbers (2^omega, 2^beta), `size` is eta.
+
+    Without users a peer has as many producers of messages as cores; without a batch it hands over what it likes.
+    """
 
     workload: str
-    users: int = 1
+    users: int | None = None
     batch: int | None = None
     size: int | None = None
     cores: int = 2
 
     def __str__(self) -> str:
         factors = [
-            f"{self.users} users" if self.users > 1 else "",
+            _counted(self.users, "user") if self.users is not None else "",
             f"batches of {self.batch:,}" if self.batch is not None else "",
             f"size {self.size}" if self.size is not None else "",
-            f"{self.cores} cores" if self.cores > 1 else "1 core",
+            _counted(self.cores, "core"),
         ]
         return " ".join([self.workload, ", ".join(filter(None, factors))])
 
     @property
     def factors(self) -> frozenset[str]:
-        """The scale factors that are not as usual."""
-        scaled = {"users": self.users > 1, "batch": self.batch is not None, "size": self.size is not None}
-        return frozenset(name for name, yes in scaled.items() if yes)
+        """The scale factors that it has."""
+        return frozenset(name for name in ("users", "batch", "size") if getattr(self, name) is not None)
 
     @property
     def model(self) -> str:
         return WORKLOADS[self.workload].model if self.size is None else f"scaled-{self.size}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,7 @@ class Settings:
         return cls(**values)
 
 
-FULL = Settings((), (), users=tuple(range(7)), batch=tuple(range(11)), size=(*range(1, 15), 20))
+FULL = Settings((), (), users=tuple(range(7)), batch=tuple(range(0, 21, 2)), size=(*range(1, 15), 20))
 QUICK = Settings(
     (), (), users=(0, 1, 2), batch=(4, 8, 12), size=(1, 4, 7, 10), forks=1, warmup=1, iterations=2, messages=20_000,
     checked=500, limit=60.0, quick=True, budget=280.0,

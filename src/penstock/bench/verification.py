@@ -84,6 +84,6 @@ class Verification:
 
     def _differences(self, job: Job) -> Sequence[str]:
         try:
-            return self.messages.differences(job.workload, job.inputs, Path(str(job.check_out)))
+            return self.messages.differences(job.workload, job.inputs, Path(str(job.check_out)), job.tables)
         except (PenstockError, LookupError, ValueError, OSError) as error:
             return [f"cannot be checked: {type(error).__name__}: {error}"]
