@@ -1,0 +1,86 @@
+"""What Penstock wants to reach, and whether it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from penstock.bench.report.results import CAMEL, NOT_MEASURED, PENSTOCK, VECTORISED, Results, ratio
+
+MET, MISSED, UNKNOWN = "met", "MISSED", "missing"
+TIMES_CAMEL = 3.0
+AGAINST_CAMEL = ("RT-1-A", "RT-1-B", "RT-1-C", "MT-1-A", "RT-5-A", "RT-5-B", "RT-5-C", "RT-6-A", "RT-6-B")
+OF_VECTORISED = 0.5
+OF_SIMPLE_ROUTER = 0.9
+OF_ONE_REDELIVERY = 0.25
+SIZES = range(1, 15)
+SIZES_WITHIN = 2.0
+LARGEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`found` is what was measured, as text; `status` is met, MISSED, or missing where it cannot be said."""
+
+    text: str
+    found: str
+    status: str
+
+
+def targets(results: Results) -> list[Target]:
+    return [*_against_camel(results), _against_engines(results), *_invariance(results), *_sizes(results)]
+
+
+def _against_camel(results: Results) -> Iterator[Target]:
+    for name in AGAINST_CAMEL:
+        found = ratio(results.rate(PENSTOCK, name), results.rate(CAMEL, name))
+        yield _at_least(f"{name}: at least {TIMES_CAMEL:g} x Camel", found, TIMES_CAMEL)
+
+
+def _against_engines(results: Results) -> Target:
+    best = results.best(VECTORISED, "RT-1-A")
+    name = f" ({best[0]})" if best else ""
+    found = ratio(results.rate(PENSTOCK, "RT-1-A"), best[1] if best else None)
+    text = f"RT-1-A: at least {OF_VECTORISED:g} of the best vectorised engine{name}"
+    return _at_least(text, found, OF_VECTORISED)
+
+
+def _invariance(results: Results) -> Iterator[Target]:
+    for name, base, wanted in (
+        ("RT-1-B", "RT-1-A", OF_SIMPLE_ROUTER),
+        ("RT-1-C", "RT-1-A", OF_SIMPLE_ROUTER),
+        ("MDS-1-F", "MDS-1-A", OF_ONE_REDELIVERY),
+    ):
+        found = ratio(results.rate(PENSTOCK, name), results.rate(PENSTOCK, base))
+        yield _at_least(f"{name}: at least {wanted:g} of {base}", found, wanted)
+
+
+def _sizes(results: Results) -> Iterator[Target]:
+    rates = {size: results.megabytes(PENSTOCK, results.cell("RT-1-A", size=size)) for size in SIZES}
+    known = [rate for rate in rates.values() if rate is not None]
+    gaps = [str(size) for size, rate in rates.items() if rate is None]
+    apart = max(known) / min(known) if known else None
+    text = f"RT-1-A: MB/s of sizes {SIZES[0]} to {SIZES[-1]} within a factor of {SIZES_WITHIN:g}"
+    said = "" if apart is None else f"{apart:.2f}"
+    if apart is not None and apart > SIZES_WITHIN:
+        yield Target(text, said, MISSED)
+    elif gaps:
+        yield Target(text, f"{said + ', but ' if said else ''}no number for size {', '.join(gaps)}", UNKNOWN)
+    else:
+        yield Target(text, said, MET)
+    yield _largest(results)
+
+
+def _largest(results: Results) -> Target:
+    cell, text = results.cell("RT-1-A", size=LARGEST), f"RT-1-A: size {LARGEST} passes"
+    rate, size = results.megabytes(PENSTOCK, cell), results.bytes_per_message(PENSTOCK, cell)
+    if rate is not None and size is not None:
+        return Target(text, f"{size / 1e6:,.0f} MB at {rate:,.0f} MB/s", MET)
+    absent = results.absent(PENSTOCK, cell)
+    return Target(text, absent.reason, UNKNOWN if absent.status == NOT_MEASURED else MISSED)
+
+
+def _at_least(text: str, found: float | None, wanted: float) -> Target:
+    if found is None:
+        return Target(text, "not both are measured", UNKNOWN)
+    return Target(text, f"{found:.2f}", MET if found >= wanted else MISSED)
