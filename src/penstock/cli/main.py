@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import cluster, convert, dead, demo, diagram, doctor, explain, new, run, trace
+from penstock.cli import bench, cluster, convert, dead, demo, diagram, doctor, explain, new, run, trace
 from penstock.cli.output import complain
 from penstock.errors import PenstockError
 
@@ -39,6 +39,7 @@ app = typer.Typer(
 for command in _COMMANDS:
     app.command()(command)
 app.add_typer(dead.commands, name="dead")
+app.add_typer(bench.commands, name="bench")
 
 
 def _version(wanted: bool) -> None:
