@@ -52,17 +52,18 @@ class Peer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PythonPeer:
-    """A module of this package: `python -m penstock.bench.peers.<name> arguments.json`."""
+    """A module of this package: `python -m penstock.bench.peers.<script> arguments.json`."""
 
     name: str
     title: str
+    script: str
     package: str
     one_by_one: bool = False
     factors: frozenset[str] = frozenset({SIZE})
 
     @property
     def module(self) -> str:
-        return f"penstock.bench.peers.{self.name}"
+        return f"penstock.bench.peers.{self.script}"
 
     def availability(self) -> str | None:
         if importlib.util.find_spec(self.module) is None:

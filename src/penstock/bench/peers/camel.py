@@ -38,8 +38,8 @@ class CamelPeer:
             return "its project bench/peers/camel is only in the source tree of Penstock"
         try:
             find_java()
-        except BadMachine as error:
-            return error.what
+        except BadMachine:
+            return "it needs Java, and there is none that Penstock knows: penstock doctor says more"
         if not _is_built(project) and shutil.which("mvn") is None:
             return "it is not built, and there is no mvn (Maven) to build it"
         return None
