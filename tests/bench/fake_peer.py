@@ -32,7 +32,7 @@ for job in given if isinstance(given, list) else [given]:
         os._exit(3)
     if kind == "failing":
         failed = True
-        say(error="it does not want to")
+        say(error="it does not want to\n  at line 3")
         continue
     if kind == "hanging" and job["workload"] == "RT-1-A":
         time.sleep(60)

@@ -233,7 +233,7 @@ def test_questions_are_answered_from_the_numbers(tmp_path: Path) -> None:
     }
     said = {answer.name: answer for answer in answers(small(tmp_path, rates))}
     assert said["Q1"].sentences == (
-        "Penstock: the complex condition (RT-1-C) reaches 90% of the simple one (RT-1-A).",
+        "Penstock: with the complex condition (RT-1-C) it reaches 90% of the simple router (RT-1-A).",
         "Not measured: Apache Camel.",
     )
     assert said["Q1"].paper == "The paper: 56% with Java/AC, 65% with TIP/AC."

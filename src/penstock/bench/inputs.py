@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.bench.schedule import Amount, table_amount
+from penstock.errors import PenstockError
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class Messages:
         from penstock.bench.check import check
 
         return check(workload, _paths(inputs), outputs, {name: _paths(files) for name, files in tables.items()})
+
+
+def reason_of(error: Exception) -> str:
+    """Why messages cannot be made, in a line."""
+    return error.what if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}"
 
 
 def _paths(names: Sequence[str]) -> list[Path]:

@@ -30,6 +30,7 @@ from typing import Any
 from penstock.bench.peers.base import Peer, on_cores
 
 _GRACE = 10.0
+_REASON = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +146,13 @@ def _note(result: Result, line: dict[str, Any]) -> None:
     elif "checked" in line:
         result.checked = dict(line["checked"])
     elif "missing" in line:
-        result.missing = str(line["missing"])
+        result.missing = _first_line(line["missing"])
     elif "error" in line:
-        result.error = str(line["error"])
+        result.error = _first_line(line["error"])
+
+
+def _first_line(reason: object) -> str:
+    return next(iter(str(reason).strip().splitlines()), "no reason is given")[:_REASON]
 
 
 def _is_done(result: Result, job: Job) -> bool:
@@ -221,4 +226,4 @@ class _Process:
         code = self.process.wait()
         said = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-        return f"{how}{': ' + said[-1].strip()[:300] if said else ''} (see {self.log})"
+        return f"{how}{': ' + said[-1].strip()[:_REASON] if said else ''} (see {self.log})"

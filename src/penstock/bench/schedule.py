@@ -34,10 +34,10 @@ class Cell:
 
     def __str__(self) -> str:
         factors = [
-            _counted(self.users, "user") if self.users is not None else "",
+            counted(self.users, "user") if self.users is not None else "",
             f"batches of {self.batch:,}" if self.batch is not None else "",
             f"size {self.size}" if self.size is not None else "",
-            _counted(self.cores, "core"),
+            counted(self.cores, "core"),
         ]
         return " ".join([self.workload, ", ".join(filter(None, factors))])
 
@@ -51,7 +51,7 @@ class Cell:
         return WORKLOADS[self.workload].model if self.size is None else f"scaled-{self.size}"
 
 
-def _counted(number: int, what: str) -> str:
+def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
@@ -90,8 +90,8 @@ class Settings:
 
 FULL = Settings((), (), users=tuple(range(7)), batch=tuple(range(0, 21, 2)), size=(*range(1, 15), 20))
 QUICK = Settings(
-    (), (), users=(0, 1, 2), batch=(4, 8, 12), size=(1, 4, 7, 10), forks=1, warmup=1, iterations=2, messages=20_000,
-    checked=500, limit=60.0, quick=True, budget=280.0,
+    (), (), users=(0, 1, 2), batch=(4, 8, 12), size=(1, 4, 7, 10), forks=1, warmup=1, iterations=3, messages=20_000,
+    checked=500, limit=60.0, quick=True, budget=270.0,
 )  # fmt: skip
 
 

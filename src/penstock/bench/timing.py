@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.bench.inputs import Inputs, Messages
+from penstock.bench.inputs import Inputs, Messages, reason_of
 from penstock.bench.peers.base import Peer
 from penstock.bench.process import Job, Limits, Result, converse
 from penstock.bench.rundirectory import Run
@@ -81,7 +81,7 @@ class Timing:
             inputs = self.messages.files(wanted)
             tables = self.messages.tables(WORKLOADS[cell.workload].tables, wanted)
         except (PenstockError, LookupError, ValueError) as error:
-            return f"there are no messages {wanted.model}: {error}"
+            return f"there are no messages {wanted.model}: {reason_of(error)}"
         job = Job(
             cell.workload, inputs.names, tables, settings.warmup, settings.iterations, cell.cores, cell.users,
             cell.batch,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from penstock.bench.inputs import Messages
+from penstock.bench.inputs import Messages, reason_of
 from penstock.bench.peers.base import Peer
 from penstock.bench.process import Job, Limits, Result, converse
 from penstock.bench.rundirectory import FAILED, MISSING, RIGHT, WRONG, Run, Verdict
@@ -65,7 +65,7 @@ class Verification:
             inputs = self.messages.files(wanted)
             tables = self.messages.tables(WORKLOADS[name].tables, wanted)
         except (PenstockError, LookupError, ValueError) as error:
-            return Verdict(peer.name, name, FAILED, f"there are no messages {wanted.model}: {error}")
+            return Verdict(peer.name, name, FAILED, f"there are no messages {wanted.model}: {reason_of(error)}")
         out = (self.run.path / "check" / peer.name / name).absolute()
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
@@ -86,4 +86,4 @@ class Verification:
         try:
             return self.messages.differences(job.workload, job.inputs, Path(str(job.check_out)), job.tables)
         except (PenstockError, LookupError, ValueError, OSError) as error:
-            return [f"cannot be checked: {type(error).__name__}: {error}"]
+            return [f"cannot be checked: {reason_of(error)}"]

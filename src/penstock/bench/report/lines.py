@@ -114,9 +114,12 @@ def _label(axes: Axes, results: Results, factor: str, workload: str, values: Seq
         return
     axes.set_xscale("log", base=2)
     axes.minorticks_off()
-    axes.set_xticks(
-        list(values), [f"{value:,}" if len(values) < 9 or n % 2 == 0 else "" for n, value in enumerate(values)]
-    )
+    every = 1 if len(values) < 9 else 2
+    axes.set_xticks(list(values), ["" if n % every else _power(value) for n, value in enumerate(values)])
+
+
+def _power(value: int) -> str:
+    return str(value) if value < 1000 else f"$2^{{{value.bit_length() - 1}}}$"
 
 
 def _size_label(results: Results, workload: str, values: Sequence[int], value: int) -> str:

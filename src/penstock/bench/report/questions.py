@@ -62,18 +62,18 @@ def _answer(
 
 
 def _complex(results: Results, peer: str) -> str | None:
-    return _compared(results, peer, "RT-1-C", "the complex condition (RT-1-C)")
+    return _compared(results, peer, "RT-1-C", "the complex condition")
 
 
 def _branches(results: Results, peer: str) -> str | None:
-    return _compared(results, peer, "RT-1-B", "five branches (RT-1-B)")
+    return _compared(results, peer, "RT-1-B", "five branches")
 
 
 def _compared(results: Results, peer: str, name: str, what: str) -> str | None:
     found, base = results.rate(peer, name), results.rate(peer, "RT-1-A")
     if found is None or base is None:
         return None
-    return f"{what} reaches {found / base:.0%} of the simple one (RT-1-A)"
+    return f"with {what} ({name}) it reaches {found / base:.0%} of the simple router (RT-1-A)"
 
 
 def _delivery(results: Results, peer: str) -> str | None:

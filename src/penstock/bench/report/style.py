@@ -63,6 +63,7 @@ DARK = Theme(
 _MARKERS = {"penstock": "o", "camel": "s", "pyspark": "^", "python": "v", "duckdb": "D", "polars": "P"}
 NO_RESULT = "no result"
 _LINEAR, _FINE = 30.0, 1000.0
+_MARGIN, _HEADROOM = 1.6, 1.25
 
 
 def marker(peer: str) -> str:
@@ -101,10 +102,10 @@ def rates(axes: Axes, values: Sequence[float], vertical: bool = True) -> None:
         steps = (1.0, 2.0, 5.0) if apart < _FINE else (1.0,)
         axis.set_major_locator(LogLocator(base=10, subs=steps, numticks=12))
         axis.set_minor_locator(NullLocator())
-    elif vertical:
-        axes.set_ylim(bottom=0)
+        bounds = min(values) / _MARGIN, max(values) * _MARGIN
     else:
-        axes.set_xlim(left=0)
+        bounds = 0.0, max(values) * _HEADROOM
+    (axes.set_ylim if vertical else axes.set_xlim)(*bounds)  # wide intervals are cut off rather than shown whole
     axis.set_major_formatter(FuncFormatter(lambda value, _: human_rate(value)))
 
 

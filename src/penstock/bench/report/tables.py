@@ -10,6 +10,7 @@ from penstock.bench.peers import PEERS
 from penstock.bench.report.paper import COLUMNS, Printed
 from penstock.bench.report.results import CAMEL, PENSTOCK, VECTORISED, Results, ratio
 from penstock.bench.report.targets import Target
+from penstock.bench.schedule import counted
 from penstock.bench.workload import FAMILIES, WORKLOADS
 
 NUMBER, ABSENT, TEXT, HEAD = "number", "absent", "text", "head"
@@ -114,7 +115,7 @@ def _measured(results: Results, peer: str, name: str, relative: bool = False) ->
     part = f"{base:.2f} BL" if relative and base is not None else ""
     hint = (
         f"median {found.median:,.0f}, from {found.least:,.0f} to {found.most:,.0f}, "
-        f"{found.forks} forks, {found.iterations} iterations"
+        f"{counted(found.forks, 'fork')}, {counted(found.iterations, 'iteration')}"
     )
     return Field(f"{found.mean:,.0f}", small="\n".join(filter(None, (interval, part))), hint=hint)
 
