@@ -105,11 +105,11 @@ _ALL = (
         Workload(f"LBSpAggJR-{count}", f"load balancer, {count} x SpAgg-B, join router", COMPOSITION, "orders", _OUT)
         for count in (3, 4)
     ),
-    Workload("cars-normal", "connected cars: as it is drawn", CARS, "cars", _OUT),
-    Workload("cars-sub-parallel", "connected cars: sub-processes in parallel", CARS, "cars", _OUT),
-    Workload("cars-neighbor-merge", "connected cars: neighbours merged", CARS, "cars", _OUT),
-    Workload("cars-early-out", "connected cars: early select, early out", CARS, "cars", _OUT),
-    Workload("cars-early-project", "connected cars: early projection", CARS, "cars", _OUT),
-    Workload("cars-combined", "connected cars: all of these together", CARS, "cars", _OUT),
+    Workload("cars-normal", "connected cars: as it is drawn", CARS, "cars", _OUT, ("owners",)),
+    Workload("cars-sub-parallel", "connected cars: sub-processes in parallel", CARS, "cars", _OUT, ("owners",)),
+    Workload("cars-neighbor-merge", "connected cars: neighbours merged", CARS, "cars", _OUT, ("owners",)),
+    Workload("cars-early-out", "connected cars: early select, early out", CARS, "cars", _OUT, ("owners",)),
+    Workload("cars-early-project", "connected cars: early projection", CARS, "cars", _OUT, ("owners",)),
+    Workload("cars-combined", "connected cars: all of these together", CARS, "cars", _OUT, ("owners",)),
 )  # fmt: skip
 WORKLOADS = {workload.name: workload for workload in _ALL}
