@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 from penstock.bench import choice, inputs, rundirectory
 from penstock.bench.peers import PEERS
 from penstock.bench.schedule import FULL, QUICK
+from penstock.bench.watch import State, duration
 from penstock.bench.workload import WORKLOADS
-from penstock.cli import bench
+from penstock.cli import bench, bench_progress
 from penstock.cli.main import app, main
 from penstock.errors import BadBenchmark
 from tests.bench.test_harness import FakeMessages, FakePeer
@@ -53,7 +54,7 @@ def test_run_measures_and_reports(fakes: Path) -> None:
     options = ("--workloads", "RT-3-?", "--forks", "1", "--warmup", "0", "--iterations", "2", "--messages", "50")
     said = run("run", *options, "--cores", "1")
     assert "camel is left out: there is no mvn" in said
-    assert "RT-3-A 1 core on penstock: " in said
+    assert "RT-3-A on penstock: " in said
     assert "missing  RT-1-A: at least 3 x Camel: not both are measured" in said
     name = rundirectory.run_names(Path("build/bench"))[0]
     assert f"report: build/bench/runs/{name}/report/index.html" in said
@@ -133,3 +134,26 @@ def test_chosen_workloads_have_the_scale_factors_that_are_asked_for() -> None:
     assert (everything.users, everything.size, everything.swept) == (FULL.users, FULL.size, False)
     quick = bench._settings(True, None, None, None, None, None, None, forks=2)
     assert (quick.messages, quick.budget, quick.forks) == (QUICK.messages, QUICK.budget, 2)
+
+
+def test_a_terminal_shows_what_is_done_and_what_comes_next(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench_progress, "is_terminal", lambda: True)
+    with bench_progress.BenchProgress() as progress:
+        assert progress.bar is not None
+        progress.note("camel is left out: [there] is no mvn")
+        progress.show(State(3, 10, "BL on camel", "BL on python", 130.0))
+        with progress.bar.console.capture() as captured:
+            for one in progress.bar.get_renderables():
+                progress.bar.console.print(one)
+    said = captured.get()
+    assert "3/10 about 2 min left" in said
+    assert "now   BL on camel" in said
+    assert "then  BL on python" in said
+    assert "camel is left out: [there] is no mvn" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(4.2, "4 s"), (89, "89 s"), (600, "10 min"), (11_100, "3 h 05 min")])
+def test_durations_are_written_for_people(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -33,13 +33,16 @@ class Cell:
     cores: int = 2
 
     def __str__(self) -> str:
+        return self.described()
+
+    def described(self, with_cores: bool = True) -> str:
         factors = [
             counted(self.users, "user") if self.users is not None else "",
             f"batches of {self.batch:,}" if self.batch is not None else "",
             f"size {self.size}" if self.size is not None else "",
-            counted(self.cores, "core"),
+            counted(self.cores, "core") if with_cores else "",
         ]
-        return " ".join([self.workload, ", ".join(filter(None, factors))])
+        return " ".join(filter(None, [self.workload, ", ".join(filter(None, factors))]))
 
     @property
     def factors(self) -> frozenset[str]:

@@ -50,8 +50,10 @@ class Timing:
         ]
 
     def unit(self, fork: Fork) -> Unit:
-        number = f", fork {fork.number + 1} of {self.run.settings.forks}" if self.run.settings.forks > 1 else ""
-        return Unit(fork.peer.name, f"{fork.cell} on {fork.peer.name}{number}")
+        settings = self.run.settings
+        number = f", fork {fork.number + 1} of {settings.forks}" if settings.forks > 1 else ""
+        cell = fork.cell.described(with_cores=len(settings.cores) > 1)
+        return Unit(fork.peer.name, f"{cell} on {fork.peer.name}{number}")
 
     def time(self, forks: Sequence[Fork], limits: Limits) -> None:
         """Forks of one peer on the same cores, in one process."""

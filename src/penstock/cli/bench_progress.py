@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.text import Text
 
 from penstock.bench.watch import State, duration
 from penstock.cli.output import is_terminal, say
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 _LINE_EVERY = 20
 
@@ -18,21 +19,10 @@ class BenchProgress:
     """`with BenchProgress() as progress: measure(..., Watch(progress.note, progress.show))`"""
 
     def __init__(self) -> None:
-        self.bar: Progress | None = None
+        self.bar = _Bar() if is_terminal() else None
 
     def __enter__(self) -> BenchProgress:
-        if is_terminal():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
-
-            columns = (
-                SpinnerColumn(), BarColumn(24), MofNCompleteColumn(),
-                TextColumn("{task.fields[left]}", style="cyan"),
-                TextColumn("{task.fields[now]}", markup=False),
-                TextColumn("{task.fields[then]}", style="dim", markup=False),
-            )  # fmt: skip
-            self.bar = Progress(*columns, console=Console(stderr=True))
-            self.bar.add_task("", total=None, left="", now="looking what is there", then="")
+        if self.bar is not None:
             self.bar.start()
         return self
 
@@ -47,16 +37,30 @@ class BenchProgress:
         if self.bar is None:
             say(text)
         else:
-            from rich.text import Text
-
             self.bar.console.print(Text(text), soft_wrap=True)
 
     def show(self, state: State) -> None:
-        left = "" if state.left is None else f"{duration(state.left)} left"
+        left = "" if state.left is None else f"about {duration(state.left)} left"
         if self.bar is not None:
-            then = f"then {state.then}" if state.then else ""
-            self.bar.update(
-                self.bar.task_ids[0], completed=state.done, total=state.total, now=state.now, then=then, left=left
-            )
+            self.bar.show(state, left)
         elif state.done % _LINE_EVERY == 0:
-            say(f"{state.done} of {state.total} done{', about ' + left if left else ''}; now {state.now}")
+            say(f"{state.done} of {state.total} done{', ' + left if left else ''}; now {state.now}")
+
+
+class _Bar(Progress):
+    """A bar with two lines below it: what is being done, and what comes next."""
+
+    def __init__(self) -> None:
+        self.now, self.then = "looking what is there", ""
+        columns = SpinnerColumn(), BarColumn(32), MofNCompleteColumn(), TextColumn("{task.fields[left]}", style="cyan")
+        super().__init__(*columns, console=Console(stderr=True), transient=True)
+        self.task = self.add_task("", total=None, left="")
+
+    def show(self, state: State, left: str) -> None:
+        self.now, self.then = state.now, state.then
+        self.update(self.task, completed=state.done, total=state.total, left=left)
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        yield self.make_tasks_table(self.tasks)
+        yield Text(f"  now   {self.now}", no_wrap=True, overflow="ellipsis")
+        yield Text(f"  then  {self.then}" if self.then else "", no_wrap=True, overflow="ellipsis", style="dim")
