@@ -24,8 +24,8 @@ def check(
     workload: str, inputs: Sequence[Path], outputs: Path, tables: Mapping[str, Sequence[Path]] | None = None
 ) -> list[str]:
     """The differences between `<outputs>/<channel>.jsonl`, or the files in `<outputs>/<channel>/`, and the answer."""
-    known = {name: [message for path in paths for message in _read(path)] for name, paths in (tables or {}).items()}
-    answer = expected(workload, [message for path in inputs for message in _read(path)], known)
+    known = {name: [message for path in paths for message in read_messages(path)] for name, paths in (tables or {}).items()}
+    answer = expected(workload, [message for path in inputs for message in read_messages(path)], known)
     try:
         found = read_channels(outputs)
     except msgspec.DecodeError as error:
@@ -50,7 +50,7 @@ def read_channels(outputs: Path) -> Channels:
     channels: Channels = defaultdict(list)
     for path in sorted((*outputs.glob("*.jsonl"), *outputs.glob("*/*.jsonl")), key=_natural):
         channel = path.stem if path.parent == outputs else path.parent.name
-        channels[channel] += _read(path)
+        channels[channel] += read_messages(path)
     return dict(channels)
 
 
@@ -58,7 +58,7 @@ def _natural(path: Path) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", str(path))]
 
 
-def _read(path: Path) -> Iterator[Message]:
+def read_messages(path: Path) -> Iterator[Message]:
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             try:
