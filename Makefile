@@ -5,7 +5,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint soak bench-spine bench-state bench-memory cluster clean
+.PHONY: help demo test lint soak bench bench-spine bench-state bench-memory cluster clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -23,6 +23,9 @@ lint: .venv/.package ## check style and types
 
 soak: .venv/.java ## kill a stream fifty times and look whether anything is lost
 	@PENSTOCK_KILLS=50 $(BIN)/pytest tests/soak
+
+bench: .venv/.java ## run EIPBench on Penstock and on other systems: a night, or OPTIONS=--quick for five minutes
+	@$(BIN)/penstock bench run $(OPTIONS)
 
 bench-spine: .venv/.java ## measure the main path: messages per second and latency
 	@$(BIN)/python -m penstock.formats.compiled.compilation

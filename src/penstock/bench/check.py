@@ -24,8 +24,8 @@ def check(
     workload: str, inputs: Sequence[Path], outputs: Path, tables: Mapping[str, Sequence[Path]] | None = None
 ) -> list[str]:
     """The differences between `<outputs>/<channel>.jsonl`, or the files in `<outputs>/<channel>/`, and the answer."""
-    known = {name: [message for path in paths for message in read_messages(path)] for name, paths in (tables or {}).items()}
-    answer = expected(workload, [message for path in inputs for message in read_messages(path)], known)
+    known = {name: _all_messages(paths) for name, paths in (tables or {}).items()}
+    answer = expected(workload, _all_messages(inputs), known)
     try:
         found = read_channels(outputs)
     except msgspec.DecodeError as error:
@@ -56,6 +56,10 @@ def read_channels(outputs: Path) -> Channels:
 
 def _natural(path: Path) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", str(path))]
+
+
+def _all_messages(paths: Sequence[Path]) -> list[Message]:
+    return [message for path in paths for message in read_messages(path)]
 
 
 def read_messages(path: Path) -> Iterator[Message]:
