@@ -2,6 +2,8 @@ package penstock.camel.pattern;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.math.BigDecimal;
+import java.math.RoundingMode;
 import java.util.Map;
 import penstock.camel.json.Decode;
 import penstock.camel.json.DecodeTree;
@@ -44,8 +46,16 @@ final class MessageTranslator {
         ObjectNode copied = order.objectNode();
         for (Map.Entry<String, JsonNode> field : order.properties()) {
             copied.set(field.getKey(), field.getValue());
-            copied.put(field.getKey() + "_copy", field.getValue().asText() + CONSTANT);
+            copied.put(field.getKey() + "_copy", text(field.getValue()) + CONSTANT);
         }
         return copied;
+    }
+
+    /** The price has two digits after the point. */
+    private static String text(JsonNode value) {
+        if (!value.isDouble()) {
+            return value.asText();
+        }
+        return BigDecimal.valueOf(value.doubleValue()).setScale(2, RoundingMode.HALF_UP).toString();
     }
 }
