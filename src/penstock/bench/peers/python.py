@@ -28,7 +28,8 @@ from penstock.bench.peers.python_steps import Delivery, step_of
 RUN = 8192
 """Lines that are worked on, delivered and forgotten together, so that what they make stays in the caches."""
 SLICES_PER_THREAD = 16
-SMALLEST_SLICE = 1024
+SMALLEST_SLICE = 256 * 1024
+"""Bytes for which it is worth to ask a worker; but every worker gets its part of the lines."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class LoadedLines:
     def __init__(self, program: Program, lines: list[bytes], threads: int) -> None:
         self.messages = len(lines)
         self._program, self._lines, self._pool = program, lines, None
-        size = max(SMALLEST_SLICE, -(-len(lines) // (threads * program.slices)))
+        size = _slice_size(lines, threads, program.slices)
         self._slices = [slice(start, start + size) for start in range(0, len(lines), size)]
         _Worker.program, _Worker.lines = program, lines
         if threads > 1:
@@ -95,6 +96,12 @@ class LoadedLines:
         answers = self._pool.map(_work, tasks, chunksize=1) if self._pool else list(map(_work, tasks))
         rest = self._program.make().finish([held for _, held in answers], self._lines)
         return sum((counts for counts, _ in answers), deliver(rest, len(tasks), directory))
+
+
+def _slice_size(lines: Sequence[bytes], threads: int, slices: int) -> int:
+    worth_it = len(lines) * SMALLEST_SLICE // max(1, sum(map(len, lines)))
+    wanted = -(-len(lines) // (threads * slices))
+    return max(1, wanted, min(worth_it, -(-len(lines) // threads)))
 
 
 def deliver(delivery: Delivery, number: int, directory: Path | None) -> Counter[str]:
