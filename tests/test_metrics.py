@@ -23,6 +23,7 @@ STEPS = {
 RUN = Summary(
     "orders", 2, 5, 0, {"b": 1, "a": 0}, {'in.take.say "hi"\\': 1}, 1, 2, 0.5, STEPS,
     {"b": Latency(1, 0.25, 3.0, 0.25)}, {"out.merge": 7},
+    {"in.take.decode": Latency(5, 1.25, 3.0, 0.5), "out.merge": Latency(6, 1.5, 3.0, 0.25)},
 )  # fmt: skip
 
 TEXT = """\
@@ -71,6 +72,16 @@ penstock_message_latency_seconds_count{app="orders",channel="b"} 1
 # HELP penstock_message_latency_max_seconds The longest latency of the last batch.
 # TYPE penstock_message_latency_max_seconds gauge
 penstock_message_latency_max_seconds{app="orders",channel="b"} 0.25
+# HELP penstock_step_latency_seconds From the time of a message that came to a step to the publication of its batch.
+# TYPE penstock_step_latency_seconds summary
+penstock_step_latency_seconds_sum{app="orders",route="in.take",step="decode"} 1.25
+penstock_step_latency_seconds_count{app="orders",route="in.take",step="decode"} 5
+penstock_step_latency_seconds_sum{app="orders",route="out",step="merge"} 1.5
+penstock_step_latency_seconds_count{app="orders",route="out",step="merge"} 6
+# HELP penstock_step_latency_max_seconds The longest latency of the last batch.
+# TYPE penstock_step_latency_max_seconds gauge
+penstock_step_latency_max_seconds{app="orders",route="in.take",step="decode"} 0.5
+penstock_step_latency_max_seconds{app="orders",route="out",step="merge"} 0.25
 """
 LINE = re.compile(r'[a-z_]+(\{([a-z]+="([^"\\\n]|\\["\\n])*",?)*\})? -?[0-9.e+-]+')
 
@@ -83,6 +94,7 @@ def test_the_text_that_prometheus_reads() -> None:
 def test_a_run_that_has_begun_has_numbers_too() -> None:
     assert 'penstock_batches_total{app="idle"} 0\n' in exposition(Summary("idle"))
     assert "timestamp" not in exposition(Summary("idle"))
+    assert "latency" not in exposition(Summary("idle"))
 
 
 def test_names_with_line_breaks_stay_on_their_line() -> None:
@@ -99,6 +111,7 @@ def test_files_by_their_ending(tmp_path: Path) -> None:
     read = json.loads(paths[0].read_text())
     assert read["steps"]["out.merge"] == {"in": 6, "out": 1, "filtered": 0, "dead": 0, "held": 2, "copied": -3}
     assert read["latency"] == {"b": {"messages": 1, "mean": 0.25, "longest": 3.0}}
+    assert read["step_latency"]["out.merge"] == {"messages": 6, "mean": 0.25, "longest": 3.0}
     assert read["waiting"] == {"out.merge": 7}
     assert "penstock_last_batch_timestamp_seconds" in paths[1].read_text()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["numbers.json", "numbers.prom"]
@@ -117,7 +130,7 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
 
         threading.Thread(target=rewrite).start()
         while not done.is_set():
-            assert path.read_text().endswith('penstock_message_latency_max_seconds{app="orders",channel="b"} 0.25\n')
+            assert path.read_text().endswith(TEXT.splitlines(keepends=True)[-1])
 
 
 def test_a_page_while_it_runs() -> None:

@@ -88,6 +88,17 @@ def test_latency_knows_its_longest_and_the_last_batch() -> None:
     assert total.as_dict() == {"messages": 3, "mean": 1.167, "longest": 2.0}
 
 
+def test_the_latency_of_steps_adds_up_by_step() -> None:
+    first = Summary("a", 1, step_latency={"r.x": Latency(2, 3.0, 2.0, 2.0), "r.y": Latency(1, 1.0, 1.0, 1.0)})
+    second = Summary("a", 1, step_latency={"r.x": Latency(1, 0.5, 0.5, 0.5), "r.z": Latency(1, 4.0, 4.0, 4.0)})
+    total = first + second
+    assert total.step_latency == {
+        "r.x": Latency(3, 3.5, 2.0, 0.5), "r.y": Latency(1, 1.0, 1.0, 1.0), "r.z": Latency(1, 4.0, 4.0, 4.0),
+    }  # fmt: skip
+    assert (Summary("a") + total).step_latency == (total + Summary("a")).step_latency == total.step_latency
+    assert total.as_dict()["step_latency"]["r.x"] == {"messages": 3, "mean": 1.167, "longest": 2.0}
+
+
 def test_the_table_of_steps() -> None:
     steps = {"intake.decode": Step(1000, 990, 0, 10), "intake.split": Step(990, 1980, 90, 0, 0, 1080)}
     assert steps_text(Summary("a", steps=steps)) == (
@@ -97,4 +108,10 @@ def test_the_table_of_steps() -> None:
     )
     assert steps_text(Summary("a", steps={"r.to": Step(1, 1)})) == (
         "  step  in  out  filtered  dead  held\n  r.to   1    1         0     0     0"
+    )
+    timed = Summary("a", steps={"r.a": Step(), "r.to": Step(1, 1)}, step_latency={"r.to": Latency(2, 2469.0)})
+    assert steps_text(timed) == (
+        "  step  in  out  filtered  dead  held     latency\n"
+        "  r.a    0    0         0     0     0           -\n"
+        "  r.to   1    1         0     0     0  1,234.50 s"
     )

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 
 from penstock.errors import BadEndpoint, BadFile
-from penstock.summary import Summary
+from penstock.summary import Latency, Summary
 
 JSON, PROMETHEUS = ".json", ".prom"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -19,6 +19,7 @@ _HOST = "127.0.0.1"
 
 Labels = dict[str, str]
 Sample = tuple[str, Labels, float]
+Family = tuple[str, str, str, list[Sample]]
 
 
 def exposition(summary: Summary, now: float | None = None) -> str:
@@ -30,7 +31,7 @@ def exposition(summary: Summary, now: float | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _families(summary: Summary, now: float | None) -> Iterator[tuple[str, str, str, list[Sample]]]:
+def _families(summary: Summary, now: float | None) -> Iterator[Family]:
     app = {"app": summary.app}
     yield "penstock_batches_total", "counter", "Batches that were published.", [("", app, summary.batches)]
     seconds: list[Sample] = [("_sum", app, summary.seconds), ("_count", app, summary.batches)]
@@ -46,8 +47,11 @@ def _families(summary: Summary, now: float | None) -> Iterator[tuple[str, str, s
     yield "penstock_messages_total", "counter", "Messages at every step, by what became of them.", list(_steps(summary))
     held: list[Sample] = [("", {**app, **_step(title)}, summary.waiting.get(title, 0)) for title in summary.steps]
     yield "penstock_held_messages", "gauge", "Messages that wait at a step.", held
-    if summary.latency:
-        yield from _latency(summary, app)
+    by_channel = [({**app, "channel": channel}, latency) for channel, latency in sorted(summary.latency.items())]
+    yield from _latency("penstock_message_latency", "From the time of a message to its publication.", by_channel)
+    by_step = [({**app, **_step(title)}, latency) for title, latency in summary.step_latency.items()]
+    meaning = "From the time of a message that came to a step to the publication of its batch."
+    yield from _latency("penstock_step_latency", meaning, by_step)
 
 
 def _steps(summary: Summary) -> Iterator[Sample]:
@@ -59,15 +63,14 @@ def _steps(summary: Summary) -> Iterator[Sample]:
             yield "", {"app": summary.app, **_step(title), "outcome": outcome}, count
 
 
-def _latency(summary: Summary, app: Labels) -> Iterator[tuple[str, str, str, list[Sample]]]:
+def _latency(name: str, meaning: str, found: list[tuple[Labels, Latency]]) -> Iterator[Family]:
+    if not found:
+        return
     sums: list[Sample] = []
-    longest: list[Sample] = []
-    for channel, latency in sorted(summary.latency.items()):
-        labels = {**app, "channel": channel}
+    for labels, latency in found:
         sums += [("_sum", labels, latency.seconds), ("_count", labels, latency.messages)]
-        longest.append(("", labels, latency.last))
-    name = "penstock_message_latency"
-    yield f"{name}_seconds", "summary", "From the time of a message to its publication.", sums
+    yield f"{name}_seconds", "summary", meaning, sums
+    longest: list[Sample] = [("", labels, latency.last) for labels, latency in found]
     yield f"{name}_max_seconds", "gauge", "The longest latency of the last batch.", longest
 
 

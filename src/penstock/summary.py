@@ -47,9 +47,12 @@ class Latency:
     longest: float = 0.0
     last: float = 0.0
 
+    @property
+    def mean(self) -> float:
+        return self.seconds / self.messages if self.messages else 0.0
+
     def as_dict(self) -> dict[str, float]:
-        mean = self.seconds / self.messages if self.messages else 0.0
-        return {"messages": self.messages, "mean": round(mean, 3), "longest": round(self.longest, 3)}
+        return {"messages": self.messages, "mean": round(self.mean, 3), "longest": round(self.longest, 3)}
 
     def __add__(self, other: Latency) -> Latency:
         return Latency(
@@ -68,7 +71,7 @@ class Summary:
     `copied` is what patterns made beside what came in; an aggregator, which makes one of many, makes it less.
     `filtered` is counted by "route.step". `held` is how many more messages wait in state than before, so that
     batches add up. `steps` has the numbers of every "route.step", `waiting` how many messages wait at each at the
-    end; `latency` is known of streams, by channel.
+    end; `latency` is known of streams, by channel, and so is `step_latency`, by "route.step".
     """
 
     app: str
@@ -83,6 +86,7 @@ class Summary:
     steps: Mapping[str, Step] = field(default_factory=dict)
     latency: Mapping[str, Latency] = field(default_factory=dict)
     waiting: Mapping[str, int] = field(default_factory=dict)
+    step_latency: Mapping[str, Latency] = field(default_factory=dict)
 
     @property
     def missing(self) -> int:
@@ -112,6 +116,7 @@ class Summary:
             "seconds": self.seconds,
             "steps": {name: step.as_dict() for name, step in self.steps.items()},
             "latency": {channel: latency.as_dict() for channel, latency in self.latency.items()},
+            "step_latency": {name: latency.as_dict() for name, latency in self.step_latency.items()},
             "waiting": dict(self.waiting),
             "conserved": self.conserved,
             "rate": round(self.rate, 1),
@@ -131,6 +136,7 @@ class Summary:
             _merged(self.steps, other.steps, Step()),
             _merged(self.latency, other.latency, Latency()),
             other.waiting if other.batches else self.waiting,
+            _merged(self.step_latency, other.step_latency, Latency()),
         )
 
     def __str__(self) -> str:
@@ -173,12 +179,16 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str, int]]:
 
 
 def steps_text(summary: Summary) -> str:
-    """What every step did, as a table; copies only where there are any."""
+    """What every step did, as a table; copies only where there are any, the mean latency only where it is known."""
     shown = [name for name in Step().as_dict() if name != "copied" or any(s.copied for s in summary.steps.values())]
-    rows = [("step", *shown)]
+    rows = [("step", *shown, *(["latency"] if summary.step_latency else []))]
     for title, step in summary.steps.items():
-        counts = step.as_dict()
-        rows.append((title, *(f"{counts[name]:,}" for name in shown)))
+        counts, cells = step.as_dict(), [title]
+        cells += [f"{counts[name]:,}" for name in shown]
+        if summary.step_latency:
+            latency = summary.step_latency.get(title)
+            cells.append(f"{latency.mean:,.2f} s" if latency else "-")
+        rows.append(tuple(cells))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(f"  {row[0]:<{widths[0]}}" + "".join(
         f"  {cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)) for row in rows)  # fmt: skip

@@ -23,6 +23,7 @@ from penstock.message import DeadLetter, Message, Position
 from penstock.spark import replay as on_spark
 from penstock.spark import together
 from penstock.spark.run import run_batch
+from penstock.summary import Step
 from tests.database import Database
 from tests.spark.files import contents, records
 
@@ -82,6 +83,7 @@ def test_letters_of_every_table_are_found_and_replayed_once(
     chosen = list(filter(chooser("step = 'price' AND contains(text, '-2.0')"), letters(store)))
     result = replay(app, store, chosen, "step", spark=spark)
     assert (result.summary.received, result.summary.delivered["lines"], result.summary.conserved) == (1, 1, True)
+    assert (result.summary.steps["intake.filter"], result.summary.steps["intake.price"]) == (Step(), Step(1, 1))
     assert prices(tmp_path) == [1.0, 2.0]
     assert len(postgres.rows("orders")) == 2
     assert [one.replays for one in stored(app)] == [1, 0, 0]

@@ -34,7 +34,7 @@ _SHELL = re.compile(r"[|<>&;*$`]")
 _NOT_COMPARED = (
     (re.compile(r"\d{8}T\d{6}-[0-9a-f]{8}"), "RUN"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z?"), "TIME"),
-    (re.compile(r"\b[\d,.]+( ?s| ms| GB)\b"), r"#\1"),
+    (re.compile(r" *\b[\d,.]+( ?s| ms| GB)\b"), r" #\1"),
     (re.compile(r"\b[\d,.]+ messages/s"), "# messages/s"),
     (re.compile(r" +(\[100%\])"), r" \1"),
 )

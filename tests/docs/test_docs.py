@@ -170,6 +170,7 @@ def test_output_is_compared_line_by_line() -> None:
     assert is_same("a\n...\nc", "a\nc")
     assert is_same("a\n...", "a\nb\nc")
     assert is_same("x: 1 batch in 0.3 s, 7 messages/s", "x: 1 batch in 12.0 s, 1,000 messages/s")
+    assert is_same("r.to  1    0.30 s", "r.to  1  1,234.50 s")
     assert is_same("a ... c", "a b c")
     assert not is_same("a\nc", "a\nb\nc")
     assert not is_same("a", "a\nb")

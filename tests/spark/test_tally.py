@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from penstock import App, Json, Memory, Route, body, collect, fold, function, join, sum_of
+from penstock import App, Frame, Json, Memory, Route, body, collect, fold, function, join, sum_of
 from penstock.plan.plan import Plan
 from penstock.reference.run import run_batches
+from penstock.spark import run as running
 from penstock.spark.frame import BITS, Places
 from penstock.spark.run import run_batch
 from penstock.spark.state.rows import bits
 from penstock.spark.stream import run_stream
-from penstock.summary import Step, Summary
+from penstock.spark.times import Times
+from penstock.summary import Latency, Step, Summary
 from penstock.testing import on_lists
 
 ORDER = Json("id BIGINT, who STRING, lines ARRAY<STRUCT<sku: STRING, n: BIGINT>>")
@@ -38,6 +44,15 @@ def source() -> Memory:
 
 def app(*routes: Route, **sinks: Memory) -> App:
     return App("counted", *routes, sinks=sinks, dead_letters=Memory())
+
+
+def plain() -> App:
+    """Nothing that remembers."""
+    return app(
+        Route("in", source()).filter(body.id != 3).tap("seen").choice({"a": body.who == "ann"}, "b"),
+        Route("a", "a").split(body.lines).to("x"),
+        seen=Memory(), b=Memory(), x=Memory(),
+    )  # fmt: skip
 
 
 def copying() -> App:
@@ -72,7 +87,7 @@ def grouping() -> App:
     )  # fmt: skip
 
 
-APPS: dict[str, Callable[[], App]] = {"copying": copying, "joining": joining, "grouping": grouping}
+APPS: dict[str, Callable[[], App]] = {"plain": plain, "copying": copying, "joining": joining, "grouping": grouping}
 
 
 def expected(plan: Plan, messages: list[object], sizes: list[int], stream: bool) -> Summary:
@@ -106,6 +121,10 @@ def test_a_stream_counts_like_the_reference(name: str, spark: SparkSession) -> N
     found = run_stream(tested, once=True, spark=spark, rows_per_batch=2).summary
     same(found, expected(tested.plan, LINES, [2, 2, 2], stream=True))
     assert found.batches == 3
+    assert {title: latency.messages for title, latency in found.step_latency.items()} == {
+        title: step.received for title, step in found.steps.items() if step.received
+    }
+    assert all(0 < latency.mean <= latency.longest for latency in found.step_latency.values())
 
 
 def test_what_waits_stays_known_when_a_stream_starts_again(spark: SparkSession, tmp_path: Path) -> None:
@@ -166,8 +185,73 @@ def test_more_steps_than_one_column_has_bits(spark: SparkSession) -> None:
     assert found.steps["in.not-64"] == Step(received=6, sent=5, filtered=1)
 
 
+@pytest.fixture
+def aged(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Frame:
+    """A stream of two batches whose messages have an age when they are published."""
+    now = 1_700_000_000.0
+    monkeypatch.setattr(running, "time", SimpleNamespace(time=lambda: now))
+    ages = [
+        {'{"id": 1, "who": "ann"}': 10, '{"id": 2, "who": "bob"}': 20, '{"id": 3, "who": "bob"}': 45, "broken": 53},
+        {'{"id": 4, "who": "ann"}': 4},
+    ]
+    for number, batch in enumerate(ages):
+        path = tmp_path / f"{number}.json"
+        path.write_text("".join(json.dumps({"value": text, "time": now - age}) + "\n" for text, age in batch.items()))
+        os.utime(path, (now + number, now + number))
+    read = spark.readStream.schema("value STRING, time DOUBLE").option("maxFilesPerTrigger", 1).json(str(tmp_path))
+    return Frame(read.withColumn("time", F.col("time").cast("timestamp")), ORDER)
+
+
+def test_a_stream_knows_how_old_the_messages_at_every_step_were(spark: SparkSession, aged: Frame) -> None:
+    taps = Route("in", aged).filter(body.id != 3).tap("y").to("x")
+    found = run_stream(app(taps, x=Memory(), y=Memory()), once=True, spark=spark).summary
+    after = Latency(3, 34.0, 20.0, 4.0)
+    assert found.step_latency == {
+        "in.decode": Latency(5, 132.0, 53.0, 4.0), "in.filter": Latency(4, 79.0, 45.0, 4.0),
+        "in.tap": after, "in.to": after,
+    }  # fmt: skip
+    assert found.latency == {"x": after, "y": after}
+
+
+def test_messages_that_a_step_has_taken_count_in_its_latency(spark: SparkSession, aged: Frame) -> None:
+    pairs = Route("in", aged).filter(body.id != 3).aggregate(collect("ids", of="id"), by=body.who, size=2, name="pair")
+    seen: list[Summary] = []
+    found = run_stream(app(pairs.to("x"), x=Memory()), once=True, spark=spark, on_batch=seen.append).summary
+    assert [summary.received for summary in seen] == [4, 5]
+    assert seen[0].step_latency == {
+        "in.decode": Latency(4, 128.0, 53.0, 53.0),
+        "in.filter": Latency(3, 75.0, 45.0, 45.0),
+        "in.pair": Latency(2, 30.0, 20.0, 20.0),
+    }
+    # A pair has the time of its last message.
+    assert found.step_latency == {
+        "in.decode": Latency(5, 132.0, 53.0, 4.0),
+        "in.filter": Latency(4, 79.0, 45.0, 4.0),
+        "in.pair": Latency(3, 34.0, 20.0, 4.0),
+        "in.to": Latency(1, 4.0, 4.0, 4.0),
+    }
+    assert found.latency == {"x": found.step_latency["in.to"]}
+
+
+def test_times_are_merged_by_the_number_of_messages() -> None:
+    assert Times(1, 10.0, 10.0) + Times(3, 6.0, 2.0) == Times(4, 7.0, 2.0)
+    assert Times(1, 10.0, 10.0) + Times() == Times() + Times(1, 10.0, 10.0) == Times(1, 10.0, 10.0)
+    assert Times(2) + Times(3) == Times(5)
+    assert Times(0, 9.0, 9.0) + Times(1, 10.0, 10.0) == Times(1, 10.0, 10.0)
+    assert (Times(0, 9.0, 9.0) + Times(0, 9.0, 9.0)).known is None
+
+
 def test_bits_are_counted_by_their_number() -> None:
-    rows = pa.table({"visited_0": pa.array([0, 1, 5, 5]), "visited_1": pa.array([0, 0, 0, 2])})
-    assert bits(rows, ["visited_0", "visited_1"]) == {"0": 3, "2": 2, str(BITS + 1): 1}
-    empty: dict[str, Any] = {"visited_0": pa.array([], pa.int64())}
-    assert bits(pa.table(empty), ["visited_0"]) == {}
+    marks = {"visited_0": pa.array([0, 1, 5, 5]), "visited_1": pa.array([0, 0, 0, 2])}
+    assert bits(pa.table(marks), marks, timed=False) == {"0": Times(3), "2": Times(2), str(BITS + 1): Times(1)}
+    empty: dict[str, Any] = {"visited_0": pa.array([], pa.int64()), "time": pa.array([], pa.timestamp("us", "UTC"))}
+    assert bits(pa.table(empty), ["visited_0"], timed=False) == {}
+    assert bits(pa.table(empty), ["visited_0"], timed=True) == {}
+
+
+def test_bits_are_counted_with_the_times_of_their_rows() -> None:
+    marks = {"visited_0": pa.array([0, 1, 5, 5]), "visited_1": pa.array([0, 0, 0, 2])}
+    times = pa.array([1_000_000, 4_000_000, 2_500_000, None], pa.timestamp("us", "UTC"))
+    assert bits(pa.table({**marks, "time": times}), marks, timed=True) == {
+        "0": Times(3, 3.0, 2.5), "2": Times(2, 2.5, 2.5), str(BITS + 1): Times(1),
+    }  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,8 @@ from penstock.plan.plan import Plan
 from penstock.spark.budget import check_budget
 from penstock.spark.frame import AT, BODY, NOTE, TIME, WAITING, Places
 from penstock.spark.state.waiting import CHANNEL, DUE
-from penstock.spark.tally import PLACE, steps, tally_columns
+from penstock.spark.tally import PLACE, observed_times, steps, tally_columns
+from penstock.spark.times import Times
 from penstock.spark.write.encode import encoded
 from penstock.spark.write.intent import Counts, Intent, StagedFile
 from penstock.spark.write.outlets import Target
@@ -40,18 +41,11 @@ class Executed:
 def count_columns(plan: Plan, places: Places, waiting: bool = False, timed: bool = False) -> list[Column]:
     """Counts of places and steps, and the bytes that go nowhere: what a void sink gets is computed like any other body.
 
-    `timed` also asks how old the messages of every sink are.
+    `timed` also asks how old the messages are that came to every sink and every step.
     """
     void = [places.sinks[outlet.channel] for outlet in plan.outlets if isinstance(outlet.sink, Void)]
     size = [F.sum(F.when(F.col(AT).isin(*void), F.octet_length(BODY))).alias("void bytes")] if void else []
-    return [*tally_columns(plan, places, waiting), *size, *(_time_columns(places) if timed else ())]
-
-
-def _time_columns(places: Places) -> Iterator[Column]:
-    for name, number in places.sinks.items():
-        time = F.when(F.col(AT) == number, F.col(TIME).cast("double"))
-        yield F.avg(time).alias(f"time {name}")
-        yield F.min(time).alias(f"earliest {name}")
+    return [*tally_columns(plan, places, waiting, timed), *size]
 
 
 def execute(
@@ -157,15 +151,19 @@ def forget(targets: Mapping[int, Target], staging: Staging) -> None:
 def _counts(
     plan: Plan, observed: Mapping[str, Any], released: Mapping[str, int], notes: Sequence[Mapping[str, Any]]
 ) -> Counts:
-    counted = steps(plan, observed, released, notes)
-    channels = [outlet.channel for outlet in plan.outlets]
+    counted, came = steps(plan, observed, released, notes)
+    delivered = {outlet.channel: observed_times(observed, f"sink {outlet.channel}") for outlet in plan.outlets}
     return Counts(
-        {name: observed[f"sink {name}"] or 0 for name in channels},
+        {name: times.messages for name, times in delivered.items()},
         {name: step.filtered for name, step in counted.items() if step.filtered},
         sum(step.dead for step in counted.values()),
         sum(step.copied for step in counted.values()),
         sum(step.held for step in counted.values()),
         counted,
-        {name: (observed[f"time {name}"], observed[f"earliest {name}"])
-         for name in channels if observed.get(f"time {name}") is not None},
-    )  # fmt: skip
+        _known(delivered),
+        _known(came),
+    )
+
+
+def _known(found: Mapping[str, Times]) -> dict[str, tuple[float, float]]:
+    return {name: known for name, times in found.items() if (known := times.known) is not None}

@@ -113,9 +113,9 @@ def lower(plan: Plan, data: DataFrame, snapshot: Snapshot | None = None, resumes
         data = arrived(data, route, places)
         resumes = route.waits or any(stage.title in places.undecided for stage in route.stages)
         for number, stage in enumerate(route.stages):
+            data = came_to(data, stage, places)
             if resumes or stage.title in resumes_at:
                 data = resumed(data, stage, places)
-            data = came_to(data, stage, places)
             if stage.node.stateful:
                 assert snapshot is not None
                 later = scopes(plan) if waiting else _scopes_after(plan, route_number, number)

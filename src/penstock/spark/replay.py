@@ -33,6 +33,7 @@ from penstock.spark.run import RunResult, summarized
 from penstock.spark.session import session
 from penstock.spark.ship import ship
 from penstock.spark.state.waiting import fields_of, waits, with_room
+from penstock.spark.tally import came_to
 from penstock.spark.together import computed
 from penstock.spark.tries import TRIES
 from penstock.spark.types import spark_type
@@ -157,6 +158,7 @@ def _entered(plan: Plan, group: Sequence[tuple[int, Entrance]], spark: SparkSess
     rows = enter(decoded, reader, places)
     if stage is not None:
         start = F.col(AT) == places.routes[stage.route]
+        rows = came_to(rows, stage, places)
         rows = rows.withColumn(AT, F.when(start, F.lit(places.resume(stage))).otherwise(F.col(AT)))
     if places.ordered:
         path = F.array(F.col(_NUMBER)) if stage is not None else F.array().cast("array<int>")

@@ -56,7 +56,7 @@ class Rounds:
         held: bool = False,
     ) -> Executed:
         """One batch of arrivals, with those who waited for it; if it is held, only its state is published."""
-        snapshot = self.table.before(batch, stops)
+        snapshot = replace(self.table.before(batch, stops), timed=record is not None)
         again = released(data.sparkSession, self.plan, snapshot)
         count = Observation() if again is not None else None
         if again is not None and count is not None:
@@ -81,7 +81,7 @@ class Rounds:
         snapshot = self.table.at_stop() if self.stops else None
         if snapshot is None:
             return None
-        rows = lower(self.plan, nothing, snapshot)
+        rows = lower(self.plan, nothing, replace(snapshot, timed=True))
         done = execute(rows, self.plan, self.targets(outlets), staging, record=self._record_stop)
         self.table.publish_stop(done.intent.notes)
         os.remove(self._stop_file)

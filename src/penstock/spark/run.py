@@ -104,12 +104,17 @@ def summarized(
 ) -> Summary:
     """The numbers of a pass that was published just now; `waiting` is who waits at each step after it."""
     now = time.time()
-    latency = {
-        channel: Latency(count, count * (now - mean), now - earliest, now - earliest)
-        for channel, (mean, earliest) in counts.times.items()
-        if (count := counts.delivered[channel])
-    }
+    arrived = {title: step.received for title, step in counts.steps.items()}
     return Summary(
         plan.name, 1, received, counts.copied, counts.delivered, counts.filtered, counts.dead, counts.held, seconds,
-        counts.steps, latency, waiting or {},
+        counts.steps, _latency(counts.delivered, counts.times, now), waiting or {},
+        _latency(arrived, counts.step_times, now),
     )  # fmt: skip
+
+
+def _latency(messages: Mapping[str, int], times: Mapping[str, tuple[float, float]], now: float) -> dict[str, Latency]:
+    return {
+        name: Latency(count, count * (now - mean), now - earliest, now - earliest)
+        for name, (mean, earliest) in times.items()
+        if (count := messages[name])
+    }

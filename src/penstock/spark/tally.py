@@ -3,13 +3,13 @@
 A row carries one bit for each step that it came to, and one for the step that made it as a copy. All bits are counted
 at the end, in the aggregate that counts the places: no step ends the generated code, and no message is looked at twice.
 A copy starts without the bits of its original, and so does what a step with memory sends on: the step has counted the
-bits of what it took.
+bits of what it took. On a stream, the same aggregate knows the times of the rows with a bit.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -19,7 +19,24 @@ from penstock.plan.failing import may_fail
 from penstock.plan.plan import Plan, PlannedRoute, Stage
 from penstock.plan.stopping import stopping_stages
 from penstock.reference.run import DECODE
-from penstock.spark.frame import AT, BACK, BITS, COPIED, DEAD, ERROR, IN, RESUME, VISITED, WAITING, Places, change, here
+from penstock.spark.frame import (
+    AT,
+    BACK,
+    BITS,
+    COPIED,
+    DEAD,
+    ERROR,
+    IN,
+    RESUME,
+    TIME,
+    VISITED,
+    WAITING,
+    Places,
+    change,
+    here,
+)
+from penstock.spark.read.arrive import gives_time
+from penstock.spark.times import Times
 from penstock.summary import Step
 
 PLACE = "place"
@@ -35,7 +52,7 @@ def nowhere(places: Places) -> dict[str, Column]:
 
 
 def came_to(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
-    """Note that the messages here came to this step."""
+    """Note that the messages here came to this step; those that waited for it came before."""
     return _marked(data, here(stage, places), places.marks[IN, stage.title])
 
 
@@ -62,18 +79,39 @@ def place_column(data: DataFrame, plan: Plan) -> Column:
     return F.when(F.col(AT) == DEAD, step).otherwise(place)
 
 
-def tally_columns(plan: Plan, places: Places, waiting: bool) -> list[Column]:
-    """The aggregates: every place, every bit."""
+def tally_columns(plan: Plan, places: Places, waiting: bool, timed: bool) -> list[Column]:
+    """The aggregates: every place, every bit; `timed` also asks for the times of what came to sinks and steps."""
     ended = {f"sink {name}": number for name, number in places.sinks.items()}
     ended |= {f"filtered {stage.title}": places.filtered(stage) for stage in plan.stages() if _may_filter(stage)}
     ended |= {f"dead {title}": number for title, number in _deaths(plan).items()}
     if waiting:
         ended |= {f"waiting {title}": _WAITING - number for title, number in places.resumes.items()}
-    columns = [F.count_if(F.col(PLACE) == number).alias(name) for name, number in ended.items()]
+    chosen = {name: F.col(PLACE) == number for name, number in ended.items()}
     for number in places.marks.values():
-        name, bit = _place(number)
-        columns.append(F.count_if(F.col(name).bitwiseAND(F.lit(bit)) != 0).alias(f"bit {number}"))
-    return columns
+        column, bit = _place(number)
+        chosen[f"bit {number}"] = F.col(column).bitwiseAND(F.lit(bit)) != 0
+    columns = [F.count_if(condition).alias(name) for name, condition in chosen.items()]
+    return [*columns, *(_time_columns(plan, places, chosen) if timed else ())]
+
+
+def _time_columns(plan: Plan, places: Places, chosen: Mapping[str, Column]) -> Iterator[Column]:
+    """The times of messages that come to a sink, to a step, or to a decoder that cannot read them."""
+    if not plan.remembers and not any(gives_time(entry) for entry in plan.entries):
+        yield F.min(TIME).alias("time")  # all have that of the batch: asking at every step costs more than all counting
+        return
+    names = [f"sink {name}" for name in places.sinks]
+    names += [f"dead {entry.route}.{DECODE}" for entry in plan.entries]
+    names += [f"bit {number}" for (kind, _), number in places.marks.items() if kind != COPIED]
+    for name in names:
+        time = F.when(chosen[name], F.col(TIME))
+        yield F.avg(time).alias(f"time {name}")
+        yield F.min(time).alias(f"earliest {name}")
+
+
+def observed_times(observed: Mapping[str, Any], name: str) -> Times:
+    """The messages of one aggregate."""
+    same = observed.get("time")
+    return Times(observed[name] or 0, observed.get(f"time {name}", same), observed.get(f"earliest {name}", same))
 
 
 def released_columns(places: Places) -> list[Column]:
@@ -82,47 +120,52 @@ def released_columns(places: Places) -> list[Column]:
 
 def steps(
     plan: Plan, observed: Mapping[str, Any], released: Counted, notes: Iterable[Mapping[str, Any]]
-) -> dict[str, Step]:
-    """The numbers of every step, from the aggregates, from who came out of the waiting room, and from the tasks.
+) -> tuple[dict[str, Step], dict[str, Times]]:
+    """The numbers of every step, from the aggregates, from who came out of the waiting room, and from the tasks; and
+    the times of the messages that came to it.
 
     A message that waits for another try is held by the step where it will go on. One that goes back to the start of its
     route for that has left the step that failed, and come to the first one again.
     """
     places = Places.of(plan)
-    marked: Counter[str] = Counter({str(number): observed[f"bit {number}"] or 0 for number in places.marks.values()})
+    marked = {number: observed_times(observed, f"bit {number}") for number in places.marks.values()}
     held: Counter[str] = Counter()
     merged: Counter[str] = Counter()
     for note in notes:
-        marked.update(note.get("visited", {}))
+        for number, count in note.get("visited", {}).items():
+            marked[int(number)] += Times(count, *note.get("times", {}).get(number, ()))
         if "step" in note:
             held[note["step"]] += note["held"]
             merged[note["step"]] += note["merged"]
     result: dict[str, Step] = {}
+    came: dict[str, Times] = {}
     for route in plan.routes:
         for index, stage in enumerate(route.stages):
             title = stage.title
-            back = _bit(marked, places, BACK, route.name) if not index else 0
-            arrived = _bit(marked, places, IN, title) - released.get(title, 0)
+            arrived = _bit(marked, places, IN, title)
             if not index and any(entry.route == route.name for entry in plan.entries):
-                undecoded = observed[f"dead {route.name}.{DECODE}"] or 0
-                result[f"{route.name}.{DECODE}"] = Step(arrived + undecoded, arrived, 0, undecoded)
+                decoder = f"{route.name}.{DECODE}"
+                undecoded = observed_times(observed, f"dead {decoder}")
+                came[decoder] = arrived + undecoded
+                result[decoder] = Step(came[decoder].messages, arrived.messages, 0, undecoded.messages)
+            came[title] = arrived + (_bit(marked, places, BACK, route.name) if not index else Times())
             result[title] = _balanced(
-                arrived + back,
-                _bit(marked, places, COPIED, title) - merged[title],
+                came[title].messages,
+                _bit(marked, places, COPIED, title).messages - merged[title],
                 observed.get(f"filtered {title}") or 0,
                 observed.get(f"dead {title}") or 0,
                 held[title] + (observed.get(f"waiting {title}") or 0) - released.get(title, 0),
             )
-    return result
+    return result, came
 
 
 def _balanced(arrived: int, copied: int, filtered: int, dead: int, held: int) -> Step:
     return Step(arrived, arrived + copied - filtered - dead - held, filtered, dead, held, copied)
 
 
-def _bit(marked: Counted, places: Places, kind: str, name: str) -> int:
+def _bit(marked: Mapping[int, Times], places: Places, kind: str, name: str) -> Times:
     number = places.marks.get((kind, name))
-    return marked[str(number)] if number is not None else 0
+    return marked[number] if number is not None else Times()
 
 
 def _may_filter(stage: Stage) -> bool:

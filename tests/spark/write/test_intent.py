@@ -22,13 +22,14 @@ from penstock import App, Files, Json, Memory, Parquet, Postgres, Route, Table, 
 from penstock.errors import PenstockError
 from penstock.spark import execute, stream
 from penstock.spark.frame import NOTE
-from penstock.spark.run import RunResult, run_batch
+from penstock.spark.run import RunResult, run_batch, summarized
 from penstock.spark.stream import run_stream
 from penstock.spark.write import intent, publish
 from penstock.spark.write import postgres as postgres_sink
 from penstock.spark.write.intent import KEPT_INTENTS, Counts, Intent, Journal, StagedFile
 from penstock.spark.write.outlets import targets
 from penstock.spark.write.staging import Staging
+from penstock.summary import Step
 from tests.database import Database
 from tests.spark.files import contents, records
 
@@ -257,6 +258,22 @@ def test_an_intent_is_the_same_after_reading(tmp_path: Path) -> None:
     assert journal.find(0, "query") == known
     assert msgspec.structs.asdict(known.counts)["held"] == 4
     assert known.counts.received == 9
+
+
+def test_an_intent_of_an_earlier_version_knows_no_latency_of_steps(tmp_path: Path) -> None:
+    counts = (
+        '{"delivered":{"x":2},"filtered":{},"dead":0,"copied":0,"held":0,"times":{"x":[10.0,5.0]},"steps":{"r.to":'
+        '{"received":2,"sent":2,"filtered":0,"dead":0,"held":0,"copied":0}}}'
+    )
+    journal = Journal(str(tmp_path))
+    journal.write(0, Intent("a-query-000000000", Counts({}, {}, 0, 0)))
+    (path,) = (tmp_path / "penstock-batches").iterdir()
+    path.write_text(f'{{"key":"a-query-000000000","counts":{counts},"files":[],"notes":[],"offsets":""}}')
+    found = journal.find(0, "query")
+    assert found is not None
+    summary = summarized(every_sink(tmp_path, "postgresql://nowhere").plan, found.counts, 2, 1.0)
+    assert (summary.steps, summary.step_latency) == ({"r.to": Step(2, 2)}, {})
+    assert summary.latency["x"].messages == 2
 
 
 def test_what_cannot_be_published_is_named(postgres: Database, tmp_path: Path) -> None:

@@ -87,6 +87,12 @@ def arriving(entry: Entry, reading: Reading) -> Arrival:
     raise BadEndpoint(f"Spark cannot read {source}", fix="use Files, Parquet, Table, Memory, Rate or Frame")
 
 
+def gives_time(entry: Entry) -> bool:
+    """Whether messages of this source have a time of their own; otherwise it is when their batch began."""
+    source = entry.source
+    return isinstance(source, Frame) and source.column != frame.TIME and frame.TIME in source.dataframe.columns
+
+
 def _read(reading: Reading, name: str, source: type[DataSource]) -> DataFrame:
     reading.spark.dataSource.register(source)
     reader = reading.spark.readStream if reading.streaming else reading.spark.read

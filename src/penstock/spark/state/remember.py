@@ -98,6 +98,7 @@ def remembered(
         snapshot.moment,
         arrow_schema(placed.schema),
         arrow_schema(leaving),
+        snapshot.timed,
     )
     result = placed.mapInArrow(task, leaving)
     return incoming(result, {name: scope for name, scope in known.items() if name in leaving.names})

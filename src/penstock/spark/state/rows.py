@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +15,7 @@ from penstock.patterns.node import DEAD as DEAD_POLICY
 from penstock.spark import frame
 from penstock.spark.state.keys import Numbers
 from penstock.spark.state.store import WEIGHT
+from penstock.spark.times import Times
 
 KEY, COMPLETES, SEQUENCE = "key", "completes", "sequence"
 COMPLETED_BY, GROUP_SIZE = "completed_by", "group_size"
@@ -83,14 +83,30 @@ def in_place_of_first(rows: pa.Table, groups: Numbers) -> pa.Array:
     return pa.StructArray.from_arrays(list(parts.values()), fields=list(moved.type))
 
 
-def bits(rows: pa.Table, columns: Iterable[str]) -> Counter[str]:
-    """How often each bit of these columns is set, by its number: as JSON has it, text."""
-    found: Counter[str] = Counter()
+def bits(rows: pa.Table, columns: Iterable[str], timed: bool) -> dict[str, Times]:
+    """How often each bit of these columns is set, by its number: as JSON has it, text. `timed` asks for the times."""
+    found: dict[str, Times] = {}
     for index, name in enumerate(columns):
-        values, counts = np.unique(rows.column(name).to_numpy(), return_counts=True)
-        for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+        for value, times in _by_value(rows.column(name).to_numpy(), rows.column(frame.TIME) if timed else None):
             while value:
                 lowest = value & -value
-                found[str(index * frame.BITS + lowest.bit_length() - 1)] += count
+                number = str(index * frame.BITS + lowest.bit_length() - 1)
+                found[number] = found.get(number, Times()) + times
                 value ^= lowest
     return found
+
+
+def _by_value(marks: Numbers, times: pa.ChunkedArray | None) -> Iterator[tuple[int, Times]]:
+    if times is None:
+        values, counts = np.unique(marks, return_counts=True)
+        yield from zip(values.tolist(), map(Times, counts.tolist()), strict=True)
+        return
+    values, where, counts = np.unique(marks, return_inverse=True, return_counts=True)
+    micros = times.cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy()
+    known = ~np.isnan(micros)
+    where, micros = where[known], micros[known]
+    knowing = np.bincount(where, minlength=len(values))
+    sums, earliest = np.bincount(where, micros, len(values)), np.full(len(values), np.inf)
+    np.minimum.at(earliest, where, micros)
+    for value, count, number, total, first in zip(values, counts, knowing, sums, earliest, strict=True):
+        yield int(value), Times(int(count), total / number / 1e6, first / 1e6) if number else Times(int(count))

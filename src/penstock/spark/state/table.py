@@ -33,6 +33,7 @@ class Snapshot:
 
     Messages in the `waiting` files that became due after `since` are to be tried again. `ages` has, for steps that
     count them, the number of keys that each batch brought. `on_payload` is told what each step keeps of a message.
+    `timed` asks for the times of the messages that each step takes.
     """
 
     directory: str
@@ -44,6 +45,7 @@ class Snapshot:
     steps: Mapping[str, Mapping[int, list[Run]]]
     ages: Mapping[str, Mapping[int, int]]
     on_payload: Callable[[str, pa.Schema], None] | None = None
+    timed: bool = False
 
     def runs(self, title: str) -> Mapping[int, list[Run]]:
         return self.steps.get(title, {})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ from penstock.spark.frame import AT, BODY, NOTE, VISITED
 from penstock.spark.state.keys import HIGH, Keys
 from penstock.spark.state.rows import bits
 from penstock.spark.state.store import WEIGHT, Bucket, Run, gone, sorted_by_key
+from penstock.spark.times import Times
 
 SECOND = 1_000_000
 """Clocks and deadlines are whole microseconds."""
@@ -70,6 +70,7 @@ class StateTask:
     moment: Moment
     arriving: pa.Schema
     leaving: pa.Schema
+    timed: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -107,7 +108,7 @@ class _Visit:
     held: int = 0
     added: int = 0
     merged: int = 0
-    visited: Counter[str] = field(default_factory=Counter)
+    visited: dict[str, Times] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.bucket = Bucket(self.task.runs.get(self.number, []), self.task.algorithm.payload, self.task.title)
@@ -130,7 +131,8 @@ class _Visit:
         self.added += len(outcome.state)
         self.merged += outcome.merged
         marks = [name for name in self.task.arriving.names if name.startswith(VISITED)]
-        self.visited.update(bits(rows, marks))
+        for number, times in bits(rows, marks, self.task.timed).items():
+            self.visited[number] = self.visited.get(number, Times()) + times
         return [table.drop_columns([name for name in marks if name in table.column_names]) for table in outcome.out]
 
     def note(self) -> pa.Table:
@@ -148,7 +150,8 @@ class _Visit:
             "held": self.held,
             "added": self.added,
             "merged": self.merged,
-            "visited": self.visited,
+            "visited": {number: times.messages for number, times in self.visited.items()},
+            "times": {number: known for number, times in self.visited.items() if (known := times.known) is not None},
         }
         return pa.table({AT: [NOTE], BODY: [json.dumps(text).encode()]})
 

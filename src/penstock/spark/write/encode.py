@@ -28,12 +28,12 @@ def encoded(data: DataFrame, plan: Plan, targets: Mapping[int, Target], timed: b
     """Rows of (place, body, written, meta): `written` bodies are JSON that we made, the others are as they came.
 
     `meta` is empty where nobody wants it, and null if nobody does at all. The rest is for counting;
-    `timed` asks for the time.
+    `timed` asks for the time, in seconds since 1970.
     """
     body, written = _body(plan)
     counted: list[Column | str] = [place_column(data, plan).alias(PLACE), *Places.of(plan).visited]
     if timed:
-        counted.append(frame.TIME)
+        counted.append(F.col(frame.TIME).cast("double").alias(frame.TIME))
     if DUE in data.columns:
         body = F.when(F.col(AT) == WAITING, envelope(data, plan)).otherwise(body)
         counted.append(DUE)

@@ -23,7 +23,8 @@ KEPT_INTENTS = 10
 class Counts(msgspec.Struct, frozen=True):
     """Where the messages of one pass ended. `held` is how many more wait in state than before.
 
-    `times` has, by channel, the average and the earliest time of the messages that went there.
+    `times` has, by channel, the average and the earliest time of the messages that went there; `step_times`, by
+    "route.step", of those that came to the step.
     """
 
     delivered: Mapping[str, int]
@@ -33,6 +34,7 @@ class Counts(msgspec.Struct, frozen=True):
     held: int = 0
     steps: Mapping[str, Step] = {}
     times: Mapping[str, tuple[float, float]] = {}
+    step_times: Mapping[str, tuple[float, float]] = {}
 
     @property
     def received(self) -> int:
