@@ -11,11 +11,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from tests.database import Database
 
 os.environ["PENSTOCK_QUICK"] = "1"
+settings.register_profile("penstock", deadline=None)  # how long an example takes is up to the machine
+settings.load_profile("penstock")
 
 
 @pytest.fixture(scope="session")

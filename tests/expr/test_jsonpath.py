@@ -5,7 +5,7 @@ from typing import Any
 
 import jsonpath_rfc9535
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import BadExpression
@@ -106,7 +106,6 @@ QUERIES = [
 ]  # fmt: skip
 
 
-@settings(deadline=None)
 @given(st.sampled_from(QUERIES), json_values)
 def test_find_agrees_with_the_library(query: str, document: Any) -> None:
     document = json.loads(json.dumps(document, sort_keys=True))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from penstock.errors import BadExpression
 from penstock.expr import nodes
@@ -11,7 +11,6 @@ from penstock.expr.text import parse, to_text
 from tests.expr.trees import trees
 
 
-@settings(deadline=None)
 @given(trees)
 def test_text_reads_back_to_the_same_tree(tree: nodes.Expr) -> None:
     assert parse(to_text(tree)) == tree

@@ -119,7 +119,7 @@ def made_bodies() -> list[dict[str, Any]]:
     made: list[Any] = [{"a": left, "b": right} for left in VALUES for right in VALUES]
     made += [[one, 1, one] for one in VALUES]
 
-    @settings(max_examples=100, phases=[Phase.generate], derandomize=True, deadline=None)
+    @settings(max_examples=100, phases=[Phase.generate], derandomize=True)
     @given(json_values.filter(lambda value: value is not None))
     def collect(value: Any) -> None:
         made.append(value)

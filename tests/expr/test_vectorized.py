@@ -103,7 +103,7 @@ def batch(rows: list[dict[str, Any]]) -> pa.StructArray:
     return pa.array([row | {"counts": list((row["counts"] or {}).items()) or None} for row in rows], arrow_type(BODY))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(conditions | choices, st.lists(bodies, min_size=1, max_size=5))
 def test_a_batch_answers_as_each_of_its_bodies(condition: Expr, rows: list[dict[str, Any]]) -> None:
     bound = bind(condition, BODY)

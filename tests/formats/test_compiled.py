@@ -274,7 +274,7 @@ def batches(draw: st.DrawFn) -> tuple[list[bytes], Struct]:
     return [text.encode("utf-8", "surrogatepass") for text in texts], wanted
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(batch=batches())
 def test_random_bodies(code: machinecode.MachineCode, batch: tuple[list[bytes], Struct]) -> None:
     bodies, wanted = batch
@@ -287,7 +287,7 @@ SCARS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(batch=batches(), data=st.data())
 @example(batch=([b'{"s":"x"}', b'{"s":"x","n":1}'], FLAT), data=None)
 def test_damaged_bodies(code: machinecode.MachineCode, batch: tuple[list[bytes], Struct], data: Any) -> None:

@@ -81,7 +81,7 @@ def test_a_delimiter_is_one_character_and_not_the_quote() -> None:
             Csv("a STRING", delimiter=delimiter)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.fixed_dictionaries(
         {

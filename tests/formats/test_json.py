@@ -281,7 +281,7 @@ def bodies(draw: st.DrawFn) -> bytes:
     return raw
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(bodies(), max_size=5), st.sampled_from([ORDER, WITH_VARIANT, schema("s STRING"), Struct(())]))
 @example([b'{"n":1},{"n":2}', b""], ORDER)
 @example([b'{"n":1', b',"d":2}'], ORDER)
@@ -290,7 +290,7 @@ def test_a_batch_is_decoded_as_each_message_is(raws: list[bytes], wanted: Struct
     assert_batch_agrees(raws, wanted)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(typed)
 def test_what_is_encoded_is_decoded_again(fields: dict[str, Any]) -> None:
     wanted = schema("n BIGINT, b BOOLEAN, a ARRAY<BIGINT>")

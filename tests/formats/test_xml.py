@@ -179,7 +179,7 @@ def test_encoding_escapes_text_and_names() -> None:
 texts = st.text(st.characters(min_codepoint=32, exclude_categories=["Cs", "Cc", "Cn", "Co"]), max_size=8)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.fixed_dictionaries(
         {
@@ -197,7 +197,7 @@ def test_what_is_encoded_is_decoded_again(fields: dict[str, Any]) -> None:
     assert xml.decode(xml.encode(fields), xml.schema) == fields
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=4))
 @example("")
 @example("a:b")

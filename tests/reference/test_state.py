@@ -24,7 +24,7 @@ BATCHES = st.lists(st.tuples(st.integers(0, 8), st.lists(BODIES, max_size=8)), m
         zip(itertools.accumulate((float(wait) for wait, _ in steps)), (made for _, made in steps), strict=True)
     )
 )
-MANY = settings(max_examples=150, deadline=None)
+MANY = settings(max_examples=150)
 
 
 def source() -> Route:

@@ -29,7 +29,7 @@ def found(path: Path, chunk_bytes: int) -> list[bytes]:
     return [line for chunk in cut for array in read_lines(chunk) for line in array.to_pylist()]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CONTENTS, st.integers(1, 50), st.integers(1, 20))
 def test_chunks_hold_every_line_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: Content, chunk: int, block: int
@@ -71,7 +71,7 @@ def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
     assert lines.as_lines(b"\n\r\n\n").equals(pa.array([], pa.binary()))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(st.binary(max_size=100) | PIECES, ENDS), max_size=12), st.binary(max_size=70))
 def test_machine_code_cuts_the_same_lines(code: MachineCode, pieces: list[tuple[bytes, bytes]], last: bytes) -> None:
     block = b"".join(piece + end for piece, end in pieces) + last + b"."

@@ -33,7 +33,7 @@ POLICIES = st.tuples(SIZED | WINDOWED, st.sampled_from(["flush", "discard"])).ma
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(BATCHES, POLICIES)
 def test_the_algorithm_agrees_with_the_reference(
     tmp_path_factory, steps: list[tuple[int, list[Body]]], chosen: dict[str, Any]

@@ -42,7 +42,7 @@ def listed(keys: Keys) -> list[tuple[int, int]]:
     return list(zip(keys.high.tolist(), keys.low.tolist(), strict=True))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.dictionaries(KEY, HELD, max_size=8), max_size=8), st.lists(KEY, unique=True), st.integers(0, 20))
 def test_a_bucket_holds_what_a_dictionary_holds(
     tmp_path_factory, batches: list[dict[tuple[int, int], list[tuple[int, str]]]], wanted: list, now: int
