@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.formats import Json
-from penstock.formats.jsonobjects import write_objects
+from penstock.formats.jsonobjects import write_each, write_elements, write_objects
 
 NUMBERS = (
     st.floats(allow_nan=False, allow_infinity=False)
@@ -37,6 +37,32 @@ def test_every_row_is_what_the_reference_writes(rows: list[dict[str, object]], s
     columns = {name: pa.array([row[name] for row in rows], kind).slice(skipped) for name, kind in KINDS.items()}
     ordered = [{name: row[name] for name in KINDS} for row in rows[skipped:]]
     assert write_objects(columns).to_pylist() == [FORMAT.encode(row) for row in ordered]
+
+
+@given(st.lists(ROW, max_size=6), st.permutations(list(KINDS)), st.integers(0, 2), st.integers(0, 2))
+def test_parts_are_what_the_reference_writes(
+    rows: list[dict[str, object]], names: list[str], head: int, tail: int
+) -> None:
+    columns = {name: pa.array([row[name] for row in rows], KINDS[name]) for name in names}
+    before, each, after = names[:head], names[head : len(names) - tail], names[len(names) - tail :]
+    expected = [
+        [FORMAT.encode({key: row[key] for key in (*before, name, *after)}) for name in each if row[name] is not None]
+        for row in rows
+    ]
+    assert write_each(columns, before, each, after).to_pylist() == expected
+
+
+@given(st.lists(st.none() | st.lists(st.none() | ROW, max_size=3), max_size=4), st.integers(0, 2))
+def test_elements_are_what_the_reference_writes(
+    lists: list[list[dict[str, object] | None] | None], skipped: int
+) -> None:
+    kind = pa.list_(pa.struct(list(KINDS.items())))
+    written = write_elements(pa.array(lists, kind).slice(skipped), list(KINDS))
+    expected = [
+        [FORMAT.encode({name: row[name] for name in KINDS} if row else {}) for row in rows or []]
+        for rows in lists[skipped:]
+    ]
+    assert written.to_pylist() == expected
 
 
 def test_what_is_no_number_in_json_is_null() -> None:

@@ -1,4 +1,4 @@
-"""Which translations a decoder does, and what then stays behind."""
+"""Which steps a decoder does, and what then stays behind."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from penstock.endpoints.base import Sink
 from penstock.plan.plan import Plan
 from penstock.testing import SPARK, STREAM, run
 
+PLAIN = Json("id BIGINT, total DOUBLE, note STRING")
+LINES = "lines ARRAY<STRUCT<sku: STRING, price: DOUBLE>>"
+OWNER = "owner STRUCT<parts: ARRAY<STRUCT<n: BIGINT>>>"
+LISTED = Json(f"id BIGINT, {LINES}, {OWNER}")
 ORDER = Json("id BIGINT, total DOUBLE, note STRING, paid BOOLEAN, tags ARRAY<STRING>, owner STRUCT<name: STRING>")
 
 
@@ -35,6 +39,23 @@ def test_a_translation_that_picks_fields_is_written_by_the_decoder() -> None:
 
 
 @pytest.mark.parametrize(
+    ("route", "parsed"),
+    [
+        (start().keep("id", "note"), "id BIGINT, note STRING"),
+        (Route("r", Memory(format=PLAIN)).split_fields(), PLAIN.schema.ddl()),
+        (Route("r", Memory(format=PLAIN)).split_fields(head=["id"]), PLAIN.schema.ddl()),
+        (Route("r", Memory(format=LISTED)).split(body.lines), LINES),
+        (Route("r", Memory(format=LISTED)).split(body.owner.parts), OWNER),
+    ],
+)
+def test_so_are_content_filters_and_parts(route: Route, parsed: str) -> None:
+    found = plan(route)
+    assert is_written(found)
+    assert found.entries[0].scope.wanted.ddl() == ""
+    assert found.entries[0].parsed.ddl() == parsed
+
+
+@pytest.mark.parametrize(
     ("route", "sink"),
     [
         (start().translate({"n": body.id + 1}), None),
@@ -44,6 +65,12 @@ def test_a_translation_that_picks_fields_is_written_by_the_decoder() -> None:
         (start().translate({"n": body.id}).enrich({"more": 1}), None),
         (start().translate({"n": body.id}).filter(body.n > 1, missing="dead"), None),
         (start().translate({"n": body.id}).aggregate(collect("all"), by=body.n, size=2), None),
+        (start().keep("id", "owner"), None),
+        (start().split_fields(), None),
+        (start().split(body.tags), None),
+        (Route("r", Memory(format=PLAIN)).split_fields().filter(body.id > 1), None),
+        (Route("r", Memory(format=PLAIN)).split_fields(error_budget=1), None),
+        (Route("r", Memory(format=LISTED)).split(body.lines, into="line", head=["id"]), None),
         (start().translate({"n": body.id}), Parquet("out")),
         (start().translate({"n": body.id}), Files("out", Csv("n BIGINT"))),
     ],
@@ -87,4 +114,34 @@ def test_spark_delivers_what_the_reference_does(engine: str) -> None:
         assert found.bodies(channel) == expected.bodies(channel)
     letters = [[(one.error, one.message.raw) for one in result.dead] for result in (found, expected)]
     assert letters[0] == letters[1]
+    assert found.summary.conserved
+
+
+@pytest.mark.parametrize("engine", [SPARK, STREAM])
+@pytest.mark.parametrize(
+    "app",
+    [
+        App("a", Route("r", Memory(format=PLAIN)).split_fields(head=["id"]).to("out", Memory())),
+        App("a", Route("r", Memory(format=PLAIN)).filter(body.id != 2).split_fields().to("out", Memory())),
+        App("a", Route("r", Memory(format=LISTED)).split(body.lines).multicast("out", "more"),
+            sinks={"out": Memory(), "more": Memory()}),
+        App("a", Route("r", Memory(format=PLAIN)).keep("id", "note").to("out", Memory())),
+    ],
+    ids=["head", "fields", "elements", "keep"],
+)  # fmt: skip
+def test_spark_splits_as_the_reference_does(app: App, engine: str) -> None:
+    assert is_written(app.plan)
+    bodies = [
+        {"id": 1, "total": 5, "note": 'a "quoted" ü', "lines": [{"sku": "x", "price": 1.5}, {"sku": "y"}, None, {}]},
+        {"id": 2, "total": 1e20, "lines": []},
+        {"note": "no id", "lines": None},
+        {},
+        {"id": "four"},
+    ]
+    messages: list[object] = [*map(json.dumps, bodies), "broken"]
+    expected, found = run(app, messages), run(app, messages, engine)
+    parts = [[(one.id, one.lineage) for one in result.messages("out")] for result in (found, expected)]
+    assert parts[0] == parts[1]
+    assert found.bodies("out") == expected.bodies("out")
+    assert found.summary.steps == expected.summary.steps
     assert found.summary.conserved

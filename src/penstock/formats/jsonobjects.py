@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,7 +23,7 @@ _SMALL, _LARGE = 1e-3, 1e10
 
 def write_objects(columns: Mapping[str, pa.Array]) -> pa.Array:
     """A JSON object for every row, with the bytes that the reference writes: what is null is left out."""
-    texts = {json.dumps(name, ensure_ascii=False): _texts(column) for name, column in columns.items()}
+    texts = {_name(name): _texts(column) for name, column in columns.items()}
     if any(text.null_count for text, _ in texts.values()):
         members = [_joined(f",{name}:{quote}", text, quote).fill_null("") for name, (text, quote) in texts.items()]
         inside = pc.utf8_slice_codeunits(_joined("", *members), 1)
@@ -33,6 +34,43 @@ def write_objects(columns: Mapping[str, pa.Array]) -> pa.Array:
         pieces += [f"{between}{name}:{quote}", text]
         between = f"{quote},"
     return _joined(*pieces, f"{between[:-1]}}}").cast(pa.binary())
+
+
+def write_each(
+    columns: Mapping[str, pa.Array], head: Sequence[str], each: Sequence[str], tail: Sequence[str]
+) -> pa.ListArray:
+    """For every row a list of JSON objects: one for each field that is there, between those of head and tail."""
+    before = _joined("{", *(_member("", name, columns[name], ",").fill_null("") for name in head))
+    after = _joined(*(_member(",", name, columns[name], "").fill_null("") for name in tail), "}")
+    objects = [_member(before, name, columns[name], after) for name in each]
+    there = np.stack([written.is_valid().to_numpy(zero_copy_only=False) for written in objects], axis=1)
+    order = np.arange(len(there))[:, None] + len(there) * np.arange(len(each))
+    values = pa.concat_arrays(objects).cast(pa.binary()).take(pa.array(order[there]))
+    return pa.ListArray.from_arrays(_ends(there.sum(axis=1)), values)
+
+
+def write_elements(collection: pa.ListArray, names: Sequence[str]) -> pa.Array:
+    """For every row a list of JSON objects: one for each element of its array of structs."""
+    elements = collection.flatten()
+    values = write_objects({name: pc.struct_field(elements, [name]) for name in names})
+    return pa.ListArray.from_arrays(_ends(pc.fill_null(pc.list_value_length(collection), 0).to_numpy()), values)
+
+
+def _member(before: str | pa.Array, name: str, column: pa.Array, after: str | pa.Array) -> pa.Array:
+    """A field of an object between two texts; null where its value is."""
+    text, quote = _texts(column)
+    return _joined(before, f"{_name(name)}:{quote}", text, quote, after)
+
+
+def _name(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)
+
+
+def _ends(lengths: np.ndarray[Any, Any]) -> pa.Array:
+    """The offsets of lists of these lengths."""
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return pa.array(offsets)
 
 
 def _joined(*pieces: str | pa.Array) -> pa.Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.endpoints.base import Sink
@@ -14,10 +15,11 @@ from penstock.expr import nodes
 from penstock.expr.nodes import Expr
 from penstock.expr.variant import bind
 from penstock.formats import Csv
+from penstock.formats.written import Written
 from penstock.patterns.node import NOTHING, WHOLE, Node, Paths, read_paths, top_level
 from penstock.plan.answers import Question, decodes, part, question, together, worth_answering
 from penstock.plan.plan import Answer, Entry, Inflow, Outlet, Plan, Scope, Stage
-from penstock.plan.written import written_fields, written_stage
+from penstock.plan.written import written_stage
 from penstock.schema import Struct
 
 
@@ -53,7 +55,8 @@ def fill(plan: Plan, answered: bool = True) -> Plan:
     # A message that is tried again comes without its answers: where that may be, the fields go on.
     asking = [entry for entry in plan.entries if answered and decodes(entry) and not plan.remembers]
     questions: dict[int, list[Question]] = {entry.scope.number: [] for entry in asking}
-    written = {entry.scope.number: stage for entry in asking if (stage := written_stage(plan, entry)) is not None}
+    written = {entry.scope.number: made for entry in asking if (made := written_stage(plan, entry)) is not None}
+    titles = _titles(written)
     for outlet in plan.outlets:
         for inflow in outlet.inflows:
             if converts(outlet.sink, inflow.scope):
@@ -64,7 +67,7 @@ def fill(plan: Plan, answered: bool = True) -> Plan:
             if asked is not None:
                 questions[stage.scope.number].append(asked)
                 continue
-            if written.get(stage.scope.number) is stage:
+            if stage.title in titles:
                 continue
             wanted[stage.scope.number] |= (
                 stage.node.requires(wanted[stage.after.number], stage.scope.schema)
@@ -82,7 +85,7 @@ def fill(plan: Plan, answered: bool = True) -> Plan:
 
 def _filled(
     plan: Plan, wanted: dict[int, Paths], paths: dict[int, dict[Expr, None]], questions: dict[int, list[Question]],
-    written: dict[int, Stage],
+    written: dict[int, tuple[Stage, Written]],
 ) -> Plan:  # fmt: skip
     entries: list[Entry] = []
     steps = [stage.title for stage in plan.stages()]
@@ -91,19 +94,20 @@ def _filled(
         asked = questions.get(number, [])
         answered = worth_answering(asked, wanted[number], schema)
         wanted[number] |= together(each for each in asked if each not in answered)
-        fields = written_fields(written[number]) if number in written else ()
-        parsed = part(schema, wanted[number] | together(answered) | {path for _, path in fields})
+        made = written[number][1] if number in written else None
+        parsed = part(schema, wanted[number] | together(answered) | (made.paths() if made else NOTHING))
         answers = sorted((steps.index(each.step), each.step, each.expression) for each in answered)
-        entries.append(replace(entry, paths=tuple(paths[number]), parsed=parsed, written=fields,
+        entries.append(replace(entry, paths=tuple(paths[number]), parsed=parsed, written=made,
                                answers=tuple(Answer(*answer) for answer in answers)))  # fmt: skip
     numbers = {answer.step: answer.number for entry in entries for answer in entry.answers}
+    titles = _titles(written)
 
     def done(scope: Scope) -> Scope:
         return replace(scope, wanted=part(scope.schema, wanted[scope.number]))
 
     def placed(stage: Stage) -> Stage:
         return replace(stage, scope=done(stage.scope), after=done(stage.after), answer=numbers.get(stage.title),
-                       written=written.get(stage.scope.number) is stage)  # fmt: skip
+                       written=stage.title in titles)  # fmt: skip
 
     return replace(
         plan,
@@ -119,6 +123,10 @@ def _filled(
         ),
         outlets=tuple(replace(outlet, inflows=_done(outlet.inflows, done)) for outlet in plan.outlets),
     )
+
+
+def _titles(written: Mapping[int, tuple[Stage, Written]]) -> set[str]:
+    return {stage.title for stage, _ in written.values()}
 
 
 def _done(inflows: tuple[Inflow, ...], done) -> tuple[Inflow, ...]:  # type: ignore[no-untyped-def]

@@ -48,7 +48,8 @@ def _reads(entry: Entry) -> str:
     if not read:
         return "reads nothing of the body"
     steps = ", ".join(answer.step for answer in entry.answers)
-    done = [*([f"answers {steps}"] if steps else []), *(["writes the new body"] if entry.written else [])]
+    made = ("writes the parts" if entry.written.parted else "writes the new body") if entry.written else ""
+    done = [*([f"answers {steps}"] if steps else []), *([made] if made else [])]
     kept = ", ".join([*_fields(entry.scope.wanted), *paths]) or "nothing"
     return f"reads {', '.join(read)}" + (f"  | {', '.join(done)}, passes on {kept}" if done else "")
 

@@ -11,6 +11,7 @@ from penstock.endpoints.base import Sink, Source
 from penstock.errors import Origin
 from penstock.expr.nodes import Expr
 from penstock.formats import Format
+from penstock.formats.written import Written
 from penstock.patterns.node import Node
 from penstock.patterns.redelivery import Redelivery
 from penstock.schema import EMPTY, Struct
@@ -40,7 +41,7 @@ class Stage:
     """One step in its place. `answer` numbers the decoder's answer to its condition, if the decoder gives one.
 
     `at_once` is the policy by which the step itself tries failed messages again, without anybody waiting. A step is
-    `written` when the decoder makes the new body.
+    `written` when the decoder makes the new body, or those of the parts.
     """
 
     route: str
@@ -74,8 +75,8 @@ class Entry:
     """A source, the scope it fills, and the paths that only its decoder can follow.
 
     `parsed` is the part of the schema that is decoded: what the scope wants, and what the answers and the written body
-    need. `original` says whether somebody needs the bytes of a message that could be decoded. `written` are the fields
-    of a body that is written instead, and where their values are.
+    need. `original` says whether somebody needs the bytes of a message that could be decoded. `written` is what is
+    written instead.
     """
 
     route: str
@@ -86,7 +87,7 @@ class Entry:
     parsed: Struct = EMPTY
     answers: tuple[Answer, ...] = ()
     original: bool = True
-    written: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    written: Written | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""Translations that a source's decoder does: it writes the new body, and the fields do not go on.
+"""Steps that a source's decoder does: it writes the new bodies, and the fields do not go on.
 
-This holds for a translator of the body as it came that only renames and picks fields, if nobody reads the new body but
-sinks that write JSON, and nobody needs the old one.
+This holds for a step on the body as it came that only renames and picks fields, or makes parts of them, if nobody reads
+the new bodies but sinks that write JSON, and nobody needs the old one.
 """
 
 from __future__ import annotations
@@ -13,35 +13,54 @@ from penstock.expr.nodes import Expr, Field
 from penstock.expr.variant import bind
 from penstock.expr.vectorized import plain_type
 from penstock.formats.jsonobjects import WRITTEN
+from penstock.formats.written import EachField, Elements, NewBody, Written
+from penstock.patterns.content_filter import ContentFilter
+from penstock.patterns.node import Node
+from penstock.patterns.split import Split, SplitFields
 from penstock.patterns.translate import Translate
 from penstock.plan.plan import Entry, Plan, Scope, Stage
-from penstock.schema import Struct
+from penstock.schema import Array, Struct
 
 
-def written_stage(plan: Plan, entry: Entry) -> Stage | None:
-    """The one step for which the decoder of this entry writes the new body."""
+def written_stage(plan: Plan, entry: Entry) -> tuple[Stage, Written] | None:
+    """The one step that the decoder of this entry does, and what it writes."""
     makers = [stage for stage in plan.stages() if stage.node.rewrites and stage.scope.number == entry.scope.number]
-    if entry.original or len(makers) != 1 or not isinstance(makers[0].node, Translate):
+    if entry.original or len(makers) != 1 or not _is_only_delivered(plan, makers[0].after):
         return None
-    mappings = makers[0].node.mappings
-    simple = all(len(target) == 1 and _is_simple(value, entry.scope.schema) for target, value in mappings)
-    return makers[0] if simple and _is_only_delivered(plan, makers[0].after) else None
+    written = _written(makers[0].node, entry.scope.schema)
+    return None if written is None else (makers[0], written)
 
 
-def written_fields(stage: Stage) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The fields of the new body, and where the decoder finds their values."""
-    assert isinstance(stage.node, Translate)
-    found = []
-    for (name,), value in stage.node.mappings:
-        bound = bind(value, stage.scope.schema)
-        assert isinstance(bound, Field)
-        found.append((name, tuple(str(part) for part in bound.path)))
-    return tuple(found)
+def _written(node: Node, body: Struct) -> Written | None:
+    match node:
+        case Translate(mappings):
+            fields = [(target, _path(value, body)) for target, value in mappings]
+            simple = all(len(target) == 1 and path is not None for target, path in fields)
+            return NewBody(tuple((target[0], path) for target, path in fields if path)) if simple else None
+        case ContentFilter():
+            names = _plain(node.output(body))
+            return NewBody(tuple((name, (name,)) for name in names)) if names else None
+        case SplitFields(head, tail, None) if _plain(body):
+            return EachField(head, node.iterable(body), tail)
+        case Split(collection, None, (), (), None):
+            bound = bind(collection, body)
+            kind = plain_type(bound, body) if isinstance(bound, Field) else None
+            names = _plain(kind.element) if isinstance(kind, Array) and isinstance(kind.element, Struct) else ()
+            return Elements(tuple(map(str, bound.path)), names) if isinstance(bound, Field) and names else None
+    return None
 
 
-def _is_simple(value: Expr, schema: Struct) -> bool:
-    bound = bind(value, schema)
-    return isinstance(bound, Field) and plain_type(bound, schema) in WRITTEN
+def _path(value: Expr, body: Struct) -> tuple[str, ...] | None:
+    """Where the value of a plain field is."""
+    bound = bind(value, body)
+    if not isinstance(bound, Field) or plain_type(bound, body) not in WRITTEN:
+        return None
+    return tuple(map(str, bound.path))
+
+
+def _plain(body: Struct) -> tuple[str, ...]:
+    """The names of the fields, if there is nothing inside them."""
+    return body.names if all(kind in WRITTEN for _, kind in body.fields) else ()
 
 
 def _is_only_delivered(plan: Plan, scope: Scope) -> bool:

@@ -20,6 +20,7 @@ from penstock.spark.expressions import lower
 from penstock.spark.family import with_members, with_roots
 from penstock.spark.frame import (
     AT,
+    BODY,
     COUNT,
     DEAD,
     ERROR,
@@ -27,6 +28,7 @@ from penstock.spark.frame import (
     INDEX,
     ORDER,
     PARENT,
+    PARTS,
     Places,
     change,
     error,
@@ -70,6 +72,8 @@ def to_recipients(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
 def split(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     node = stage.node
     assert isinstance(node, Split)
+    if stage.written:
+        return parts(data, stage, places, F.col(PARTS), {BODY: F.col(PART)}).drop(PARTS)
     context = context_of(stage)
     elements, wanted = lower(node.collection, context), stage.after.wanted
     part = F.col(PART)
@@ -88,12 +92,14 @@ def split(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
             for name, kind in wanted.fields
         }
         body = F.struct(*(value.alias(name) for name, value in values.items()))
-    return parts(data, stage, places, elements, body)
+    return parts(data, stage, places, elements, {scope_column(stage.after): body})
 
 
 def split_fields(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
     node = stage.node
     assert isinstance(node, SplitFields)
+    if stage.written:
+        return parts(data, stage, places, F.col(PARTS), {BODY: F.col(PART)}).drop(PARTS)
     source, schema = context_of(stage).body, stage.scope.schema
     iterable = node.iterable(schema)
     names = F.array_compact(F.array(*(F.when(source.getField(name).isNotNull(), F.lit(name)) for name in iterable)))
@@ -105,16 +111,18 @@ def split_fields(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
             for name, _ in stage.after.wanted.fields
         )
     )
-    return parts(data, stage, places, names, body)
+    return parts(data, stage, places, names, {scope_column(stage.after): body})
 
 
-def parts(data: DataFrame, stage: Stage, places: Places, elements: Column, body: Column, fewest: int = 1) -> DataFrame:
+def parts(
+    data: DataFrame, stage: Stage, places: Places, elements: Column, body: Mapping[str, Column], fewest: int = 1
+) -> DataFrame:
     """One message per element; with fewer than `fewest` it stays itself; without any it counts as filtered."""
     exploded = _exploded(data, stage, places, elements)
     present, empty = here(stage, places), F.col(_TOTAL) == 0
     part = F.col(_TOTAL) >= fewest
     columns: Mapping[str, Column] = {
-        scope_column(stage.after): body,
+        **body,
         PARENT: F.when(part, F.col(ID)).otherwise(F.col(PARENT)),
         ID: F.when(part, F.concat(F.col(ID), F.lit("."), F.col(_NUMBER).cast("string"))).otherwise(F.col(ID)),
         INDEX: F.when(part, F.col(_NUMBER).cast("bigint")).otherwise(F.col(INDEX)),

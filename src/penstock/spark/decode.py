@@ -17,10 +17,9 @@ from penstock.expr.evaluate import expression_key
 from penstock.expr.vectorized import evaluate_batch
 from penstock.formats import Format, Malformed
 from penstock.formats.arrow import arrow_type
-from penstock.formats.jsonobjects import write_objects
 from penstock.plan.plan import Answer, Entry
 from penstock.schema import BOOLEAN, INTEGER, STRING, VARIANT, Array, Map, Struct, Type
-from penstock.spark.frame import BAD_ERROR, BAD_REASON, BODY, answer_column, field_column
+from penstock.spark.frame import BAD_ERROR, BAD_REASON, BODY, PARTS, answer_column, field_column
 from penstock.spark.types import has_variant, spark_type
 
 
@@ -47,12 +46,13 @@ def reads_nothing(entry: Entry) -> bool:
 
 
 def decoded_columns(entry: Entry) -> spark.StructType:
-    """What decoding adds to a row: a column per field and per answer, and what is wrong with the body, if anything."""
+    """What decoding adds to a row: a column per field and per answer, the parts, and what is wrong with the body."""
     kinds = enumerate(kind for _, kind in decoded_type(entry).fields)
     fields = [(field_column(index), spark_type(kind)) for index, kind in kinds]
     answers = [(answer_column(answer.number), spark_type(_answer_type(answer))) for answer in entry.answers]
+    parts = [(PARTS, spark.ArrayType(spark.BinaryType()))] if entry.written and entry.written.parted else []
     bad = [(BAD_ERROR, spark.StringType()), (BAD_REASON, spark.StringType())]
-    return spark.StructType([spark.StructField(name, kind) for name, kind in (*fields, *answers, *bad)])
+    return spark.StructType([spark.StructField(name, kind) for name, kind in (*fields, *answers, *parts, *bad)])
 
 
 def _answer_type(answer: Answer) -> Type:
@@ -82,15 +82,14 @@ class Decoder:
         fields = narrowed(columns, self.parsed, self.wanted)
         paths = columns[len(self.parsed.fields) :]
         answers = [evaluate_batch(question, decoded) for question in self.questions]
-        made = [*fields, *paths, *answers, *_bad(failures, len(bodies))]
-        return made, self._bodies(bodies, decoded, failures)
+        written = self.written.write(decoded) if self.written else pa.nulls(len(bodies), bodies.type)
+        parted = self.written is not None and self.written.parted
+        made = [*fields, *paths, *answers, *([written] if parted else []), *_bad(failures, len(bodies))]
+        return made, self._bodies(bodies, pa.nulls(len(bodies), bodies.type) if parted else written, failures)
 
-    def _bodies(self, bodies: pa.Array, decoded: pa.StructArray, failures: list[tuple[int, Malformed]]) -> pa.Array:
+    def _bodies(self, bodies: pa.Array, made: pa.Array, failures: list[tuple[int, Malformed]]) -> pa.Array:
         if self.original:
             return bodies
-        made = pa.nulls(len(bodies), bodies.type)
-        if self.written:
-            made = write_objects({name: pc.struct_field(decoded, list(path)) for name, path in self.written})
         if not failures:
             return made
         bad = np.zeros(len(bodies), np.bool_)

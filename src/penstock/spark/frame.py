@@ -22,6 +22,8 @@ BURIED = "buried"
 """The body of a dead letter as JSON text, where its scope is not carried any further."""
 
 BAD_ERROR, BAD_REASON = "bad_error", "bad_reason"
+PARTS = "parts"
+"""The bodies of the parts of a message, where the decoder has written them."""
 
 ERROR_TYPE = "struct<route: string, step: string, error: string, reason: string>"
 DEAD = -1

@@ -54,7 +54,7 @@ def run(data: DataFrame, stage: Stage, places: Places) -> DataFrame:
         }
     )
     made = F.col(_RESULT).getField("parts")
-    return parts(checked, stage, places, made, F.col(PART), fewest=2).drop(_RESULT)
+    return parts(checked, stage, places, made, {scope_column(stage.after): F.col(PART)}, fewest=2).drop(_RESULT)
 
 
 def run_batch(
