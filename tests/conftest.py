@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 import uuid
 import warnings
@@ -19,6 +20,8 @@ from tests.database import Database
 os.environ["PENSTOCK_QUICK"] = "1"
 settings.register_profile("penstock", deadline=None)  # how long an example takes is up to the machine
 settings.load_profile("penstock")
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts tests in the background has it ignored
+os.environ.pop("PYTEST_ADDOPTS", None)  # what is asked of these tests is not asked of those that pages and projects run
 
 
 @pytest.fixture(scope="session")
