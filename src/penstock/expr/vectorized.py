@@ -158,13 +158,13 @@ def _evaluated(condition: Expr, rows: _Rows) -> pa.Array:
 
 def _operand(value: Expr, rows: _Rows) -> pa.Array | pa.Scalar:
     if isinstance(value, Literal):
-        return _scalar(value.value, type(value.value))
+        return _scalar(value.value, type(value.value).__name__)
     assert isinstance(value, Field)
     return rows.value(value)
 
 
 @lru_cache(maxsize=1024)
-def _scalar(value: object, kind: type) -> pa.Scalar:
+def _scalar(value: object, kind: str) -> pa.Scalar:
     """A literal; the kind tells 1 from 1.0 and True."""
     return pa.scalar(value)
 

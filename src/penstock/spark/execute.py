@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +16,11 @@ from penstock.endpoints.simple import Void
 from penstock.plan.plan import Plan
 from penstock.spark.budget import check_budget
 from penstock.spark.frame import AT, BODY, NOTE, TIME, WAITING, Places
+from penstock.spark.manifest import counts, forget, reported, staged
 from penstock.spark.state.waiting import CHANNEL, DUE
-from penstock.spark.tally import PLACE, observed_times, steps, tally_columns
-from penstock.spark.times import Times
+from penstock.spark.tally import PLACE, tally_columns
 from penstock.spark.write.encode import encoded
-from penstock.spark.write.intent import Counts, Intent, StagedFile
+from penstock.spark.write.intent import Intent, StagedFile
 from penstock.spark.write.outlets import Target
 from penstock.spark.write.publish import Kept, publish
 from penstock.spark.write.staging import Staging
@@ -62,6 +62,19 @@ def execute(
     Without a sink that promises exactly once there is nothing to write down: a crash repeats the batch.
     """
     intent, query = compute(data, plan, targets, staging, released, timed=record is not None)
+    return finish(intent, query, plan, targets, staging, first, record)
+
+
+def finish(
+    intent: Intent,
+    query: DataFrame,
+    plan: Plan,
+    targets: Mapping[int, Target],
+    staging: Staging,
+    first: bool = False,
+    record: Callable[[Intent], None] | None = None,
+) -> Executed:
+    """Write down what a pass will have done, and publish it, if it is within its budget."""
     try:
         check_budget(plan, intent, targets)
     except BaseException:
@@ -98,30 +111,17 @@ def compute(
         columns += _waiting_columns()
     if not targets and not plan.remembers:
         counted = rows.agg(*columns)
-        return Intent(staging.key, _counts(plan, counted.collect()[0].asDict(), {}, [])), counted
+        return Intent(staging.key, counts(plan, counted.collect()[0].asDict())), counted
     observed = rows.observe(observation, *columns).drop(PLACE, TIME, DUE, *places.visited)
-    forget(targets, staging)
-    try:
-        chosen = observed.filter(F.col(AT).isin(*targets, NOTE))
-        written = chosen.mapInArrow(TaskWriter(targets, staging), MANIFEST)
-        manifest = written.collect()
-        for row in manifest:
-            if row.place in targets:
-                staging.check_visible(targets[row.place], row.path)
-    except BaseException:
-        forget(targets, staging)
-        raise
-    files = tuple(
-        StagedFile(target.name, row.path, staging.final(target, row.partition), row.rows, row.partition)
-        for row in manifest
-        if (target := targets.get(row.place)) is not None
-    )
+    written = observed.filter(F.col(AT).isin(*targets, NOTE)).mapInArrow(TaskWriter(targets, staging), MANIFEST)
+    manifest = reported(written, targets, staging)
+    files = staged(manifest, targets, staging)
     notes = [row.path for row in manifest if row.place == NOTE]
     back = released.get if released is not None else {}
     if waiting:
         notes.append(json.dumps(_waiting_note(places, observation.get, files, back)))
-    counts = _counts(plan, observation.get, back, [json.loads(note) for note in notes])
-    return Intent(staging.key, counts, files, tuple(notes)), written
+    found = counts(plan, observation.get, back, [json.loads(note) for note in notes])
+    return Intent(staging.key, found, files, tuple(notes)), written
 
 
 def _waiting_columns() -> list[Column]:
@@ -140,30 +140,3 @@ def _waiting_note(
     times = {"earliest": observed["earliest"], "latest": observed["latest"]} if names else {}
     more = {title: observed[f"waiting {title}"] - released.get(title, 0) for title in places.resumes}
     return {"waits": {title: count for title, count in more.items() if count}, "waiting": {"files": names, **times}}
-
-
-def forget(targets: Mapping[int, Target], staging: Staging) -> None:
-    """Remove what a pass has staged."""
-    for target in targets.values():
-        staging.clear(target)
-
-
-def _counts(
-    plan: Plan, observed: Mapping[str, Any], released: Mapping[str, int], notes: Sequence[Mapping[str, Any]]
-) -> Counts:
-    counted, came = steps(plan, observed, released, notes)
-    delivered = {outlet.channel: observed_times(observed, f"sink {outlet.channel}") for outlet in plan.outlets}
-    return Counts(
-        {name: times.messages for name, times in delivered.items()},
-        {name: step.filtered for name, step in counted.items() if step.filtered},
-        sum(step.dead for step in counted.values()),
-        sum(step.copied for step in counted.values()),
-        sum(step.held for step in counted.values()),
-        counted,
-        _known(delivered),
-        _known(came),
-    )
-
-
-def _known(found: Mapping[str, Times]) -> dict[str, tuple[float, float]]:
-    return {name: known for name, times in found.items() if (known := times.known) is not None}

@@ -19,7 +19,9 @@ from penstock.patterns.key import FLUSH
 from penstock.plan.plan import Plan
 from penstock.route.app import App
 from penstock.spark.check import check
-from penstock.spark.execute import Executed, execute
+from penstock.spark.direct.run import compute_direct
+from penstock.spark.direct.steps import is_direct
+from penstock.spark.execute import Executed, execute, finish
 from penstock.spark.failure import stopped
 from penstock.spark.lower import entered, lower
 from penstock.spark.read.arrive import Reading, arriving
@@ -68,6 +70,11 @@ def run_batch(
     scratch = tempfile.mkdtemp(prefix="penstock-")
     result = RunResult(Summary(app.name), {outlet.channel: [] for outlet in plan.outlets})
     try:
+        if is_direct(plan, outlets):
+            _add_direct(result, plan, outlets, spark, Staging(f"{app.name}-{run}", scratch, scratch), started)
+            if progress:
+                progress(result.summary)
+            return result
         reading = Reading(spark)
         counted = {entry.route: observed(arriving(entry, reading)) for entry in plan.entries}
         data = entered(plan, {route: rows for route, (rows, _) in counted.items()})
@@ -84,6 +91,15 @@ def run_batch(
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return result
+
+
+def _add_direct(
+    result: RunResult, plan: Plan, outlets: Mapping[int, Target], spark: SparkSession, staging: Staging, started: float
+) -> None:
+    intent, query, total = compute_direct(spark, plan, outlets, staging)
+    done = finish(intent, query, plan, outlets, staging, first=True)
+    show(done.kept, outlets)
+    result.add(summarized(plan, intent.counts, total, time.monotonic() - started), done.kept)
 
 
 def _passes(plan: Plan, data: DataFrame, outlets: Mapping[int, Target], key: str, scratch: str) -> Iterator[Executed]:

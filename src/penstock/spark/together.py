@@ -13,8 +13,9 @@ from pyspark.sql import DataFrame
 from penstock.patterns.key import FLUSH
 from penstock.plan.plan import Plan
 from penstock.spark.budget import check_budget
-from penstock.spark.execute import Executed, compute, forget
+from penstock.spark.execute import Executed, compute
 from penstock.spark.lower import lower
+from penstock.spark.manifest import forget
 from penstock.spark.rounds import Rounds
 from penstock.spark.state.table import StateTable
 from penstock.spark.write.intent import Counts, Intent

@@ -134,9 +134,9 @@ def test_a_large_file_is_read_in_chunks_and_every_line_once(tmp_path: Path, monk
     route = Route("r", Files(path, ORDER)).translate({"id": body.id + 1})
     app = App("chunks", route.to("x", Memory()), dead_letters=Memory())
     reader = FilesReader(replace(app.plan.entries[0], original=True))
-    parts = reader.partitions()
+    parts = reader.found()
     assert len(parts) > 5
-    rows = [row for part in parts for batch in reader.read(part) for row in batch.to_pylist()]
+    rows = [row for part in parts for batch in reader.read_chunk(part) for row in batch.to_pylist()]
     assert [row["body"] for row in rows] == written
     assert [row["field_0"] for row in rows] == list(range(2_000))
     assert len({(row["partition"], row["offset"]) for row in rows}) == len(written)
@@ -147,7 +147,7 @@ def test_bytes_that_nobody_needs_stay_where_they_are(tmp_path: Path) -> None:
     translated = Route("r", Files(path, ORDER)).translate({"id": body.id + 1}).to("x", Memory())
     app = App("dropped", translated, dead_letters=Memory())
     reader = FilesReader(app.plan.entries[0])
-    rows = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+    rows = [row for part in reader.found() for batch in reader.read_chunk(part) for row in batch.to_pylist()]
     assert [row["body"] for row in rows] == [None, b"broken", None]
 
 

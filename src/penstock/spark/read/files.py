@@ -40,17 +40,16 @@ class FilesReader:
         self.source, self.format, self.rows = entry.source, entry.format, RowMaker(entry)
         self.root = root_of(self.source.path)
 
-    def partitions(self) -> Sequence[InputPartition]:
-        found = [chunk for path in find_files(self.source.path) for chunk in self.chunks(path)]
-        return [InputPartition(chunk) for chunk in found]
+    def found(self) -> list[Chunk]:
+        return [chunk for path in find_files(self.source.path) for chunk in self.chunks(path)]
 
     def chunks(self, path: str, chunk_bytes: int = CHUNK_BYTES) -> list[Chunk]:
         whole = isinstance(self.format, (Csv, Xml))
         return chunks(path, os.path.relpath(path, self.root), os.path.getsize(path), whole, chunk_bytes)
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read_chunk(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
         spare_collection()
-        chunk, offset = partition.value, 0
+        offset = 0
         try:
             for bodies in self.bodies(chunk):
                 yield from self.rows(bodies, chunk.topic, chunk.number, offset)
@@ -98,8 +97,11 @@ class FilesStream(FilesReader, DataSourceStreamReader, SupportsTriggerAvailableN
             number += 1
         return {"chunks": number}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:  # type: ignore[override]
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         return [InputPartition(chunk) for chunk in self._read_log()[start["chunks"] : end["chunks"]]]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self.read_chunk(partition.value)
 
     def _discover(self) -> list[Chunk]:
         """All chunks known, after writing those of new files to the log."""
@@ -133,16 +135,16 @@ def read_once(spark: SparkSession, label: str, entry: Entry) -> DataFrame:
 
     For one pass this is less work than a data source, for which Spark asks Python twice before it begins.
     """
-    reader = FilesReader(_placed(entry))
+    reader = FilesReader(placed(entry))
     try:
-        found = reader.partitions()
+        found = reader.found()
     except OSError as error:  # a file that has gone meanwhile
         raise BadEndpoint(f"cannot read {error.filename}: {error}") from None
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from reader.read(found[number])
+                yield from reader.read_chunk(found[number])
 
     read.__name__ = label
     return spark.range(0, len(found), 1, max(len(found), 1)).mapInArrow(read, row_type(entry))
@@ -185,7 +187,7 @@ def _drop_half_line(file: BinaryIO) -> None:
 
 def files_source(name: str, entry: Entry, log: str, bytes_per_batch: int = BYTES_PER_BATCH) -> type[DataSource]:
     """A data source class for one entry as a stream."""
-    placed = _placed(entry)
+    fixed = placed(entry)
 
     class FilesSource(DataSource):
         @classmethod
@@ -193,15 +195,15 @@ def files_source(name: str, entry: Entry, log: str, bytes_per_batch: int = BYTES
             return name
 
         def schema(self) -> Any:
-            return row_type(placed)
+            return row_type(fixed)
 
         def streamReader(self, schema: Any) -> DataSourceStreamReader:
-            return FilesStream(placed, log, bytes_per_batch)
+            return FilesStream(fixed, log, bytes_per_batch)
 
     return FilesSource
 
 
-def _placed(entry: Entry) -> Entry:
+def placed(entry: Entry) -> Entry:
     """The entry with a path that means the same where Spark needs it, which may be in another directory."""
     assert isinstance(entry.source, Files)
     return replace(entry, source=replace(entry.source, path=os.path.abspath(entry.source.path)))

@@ -107,11 +107,14 @@ class LineWriter:
         self.format, self.is_json = target.format, target.format.name == "json"
 
     def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
-        lines = list(in_format(self.format, bodies, written))
-        text = b"\n".join(lines)
-        if self.is_json and (text.count(b"\n") != len(lines) - 1 or b"\r" in text):
-            text = b"\n".join(line.replace(b"\n", b" ").replace(b"\r", b" ") for line in lines)
-        self.file.write(text + b"\n")
+        if not self.is_json:
+            self.file.write(b"".join(line + b"\n" for line in in_format(self.format, bodies, written)))
+            return
+        text = bytes(joined_lines(bodies))
+        if text.count(b"\n") != len(bodies) or b"\r" in text:
+            lines = bodies.to_pylist()
+            text = b"".join(line.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n" for line in lines)
+        self.file.write(text)
 
     def close(self) -> None:
         self.file.close()
@@ -154,6 +157,14 @@ class DocumentWriter(LineWriter):
     def close(self) -> None:
         self.file.write(b"</messages>\n")
         super().close()
+
+
+def joined_lines(bodies: pa.Array) -> memoryview:
+    """All bodies, each with a line end behind it."""
+    lines = pc.binary_join_element_wise(bodies.cast(pa.binary()), b"\n", b"")
+    _, offsets, data = lines.buffers()
+    first, last = np.frombuffer(offsets, np.int32)[[lines.offset, lines.offset + len(lines)]]
+    return memoryview(data if data is not None else b"")[first:last]
 
 
 def in_format(format: Format, bodies: pa.Array, written: pa.BooleanArray) -> Iterator[bytes]:

@@ -1,0 +1,226 @@
+"""Apps that run in the tasks that read their files: which ones, and that they do what the reference does."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from penstock import App, Csv, Files, Json, Memory, Parquet, Route, Void, Xml, body, call, collect, join
+from penstock.endpoints.base import Sink
+from penstock.errors import PenstockError
+from penstock.message import EPOCH
+from penstock.spark import run as spark_run
+from penstock.spark.direct import run as direct
+from penstock.spark.direct.steps import is_direct
+from penstock.spark.read.lines import Chunk
+from penstock.spark.run import run_batch
+from penstock.spark.write.outlets import targets
+from penstock.testing import run
+
+ORDER = Json("id BIGINT, total DOUBLE, note STRING, lines ARRAY<STRUCT<sku: STRING, price: DOUBLE>>")
+PLAIN = Json("id BIGINT, total DOUBLE, note STRING")
+RECORDS = Csv("id BIGINT, note STRING")
+ELEMENTS = Xml("id BIGINT, note STRING")
+
+
+def start(format: Any = ORDER) -> Route:
+    return Route("r", Files("in.jsonl", format))
+
+
+def app(*routes: Route, **sinks: Sink) -> App:
+    return App("a", *routes, sinks=sinks, dead_letters=Files("dead"))
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        app(start().to("x"), x=Files("x")),
+        app(start().filter(body.total > 5).to("x"), x=Void()),
+        app(start().choice({"x": body.total > 5}, otherwise="y"), Route("two", "x").filter(body.total < 9).to("z"),
+            y=Files("y"), z=Files("z")),
+        app(start().translate({"n": body.id}).multicast("x", "y"), x=Files("x"), y=Void()),
+        app(start().tap("seen").balance("x", "y"), seen=Files("seen"), x=Files("x"), y=Files("y")),
+        app(start().split(body.lines).to("x"), x=Files("x")),
+        app(start(PLAIN).split_fields(head=["id"]).balance("x", "y"), x=Files("x"), y=Files("y")),
+        app(start().balance("p", "q"), Route("all", join("p", "q")).to("x"), x=Files("x")),
+        app(start(RECORDS).filter(body.id > 1).to("x"), x=Files("x")),
+        app(start(ELEMENTS).filter(body.id > 1).to("x"), x=Files("x")),
+    ],
+)  # fmt: skip
+def test_apps_that_only_move_copy_and_pick(chosen: App) -> None:
+    assert is_direct(chosen.plan, targets(chosen.plan))
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        app(start().to("x"), x=Memory()),
+        app(start().to("x"), x=Parquet("x")),
+        app(start(PLAIN).to("x"), x=Files("x", Csv(PLAIN.schema.ddl()))),
+        app(start().translate({"n": body.id + 1}).to("x"), x=Files("x")),
+        app(start().filter(call("upper", body.note) == "A").to("x"), x=Files("x")),
+        app(start().filter(body.total > 5, missing="dead").to("x"), x=Files("x")),
+        app(start().translate({"n": body.id}).filter(body.n > 1).to("x"), x=Files("x")),
+        app(start().recipients(body.note, ["x"]), x=Files("x")),
+        app(start().balance("x", "y", random_seed=4), x=Files("x"), y=Files("y")),
+        app(start().aggregate(collect("all"), by=body.id, size=2).to("x"), x=Files("x")),
+        App("a", Route("r", Memory(format=ORDER)).to("x", Files("x"))),
+    ],
+)
+def test_others_go_through_spark(chosen: App) -> None:
+    assert not is_direct(chosen.plan, targets(chosen.plan))
+
+
+BODIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": st.none() | st.integers(0, 9),
+        "total": st.none() | st.floats(0, 10) | st.just("much"),
+        "note": st.none() | st.sampled_from(["", "a", "b", 'ü"\\']),
+        "lines": st.none() | st.lists(st.sampled_from([None, {}, {"sku": "s"}, {"sku": "t", "price": 1}]), max_size=3),
+    },
+)
+MESSAGES = st.lists(BODIES.map(lambda one: json.dumps(one).encode()) | st.just(b"broken"), max_size=12)
+CONDITIONS = st.sampled_from(
+    [
+        body.total < 5,
+        body.note == "a",
+        (body.id > 3) & (body.total >= 1),
+        body.note.is_in("a", "b"),
+        ~body.id.is_present(),
+    ]
+)
+CHANNELS = ("one", "two", "three")
+
+
+REWRITING: list[Callable[[Route], Route]] = [
+    lambda route: route.translate({"n": body.id, "t": body.total}),
+    lambda route: route.keep("id", "note"),
+    lambda route: route.split(body.lines),
+]
+
+
+@st.composite
+def routes(draw: st.DrawFn) -> list[Route]:
+    """A route with some steps, and one behind each channel that it ends in; only bodies as they came are looked at."""
+    first = _moved(draw, Route("first", Files("in.jsonl", ORDER)))
+    rewritten = draw(st.booleans())
+    if rewritten:
+        first = draw(st.sampled_from(REWRITING))(first)
+    endings: dict[str, Callable[[], Route]] = {
+        "multicast": lambda: first.multicast("a", "b", "c"),
+        "balance": lambda: first.balance("a", "b", "c"),
+        "weighted": lambda: first.balance("a", "b", "c", weights=[1, 3, 2]),
+    }
+    if not rewritten:
+        endings["choice"] = lambda: first.choice({"a": draw(CONDITIONS), "b": draw(CONDITIONS)}, otherwise="c")
+    ended = endings[draw(st.sampled_from(sorted(endings)))]()
+    behind = [Route(f"behind-{channel}", channel) for channel in "abc"]
+    if not rewritten:
+        behind = [_moved(draw, route) for route in behind]
+    behind[0] = behind[0].tap("tapped") if draw(st.booleans()) else behind[0]
+    return [ended, *(route.to(last) for route, last in zip(behind, CHANNELS, strict=True))]
+
+
+def _moved(draw: st.DrawFn, route: Route) -> Route:
+    for number in range(draw(st.integers(0, 2))):
+        route = route.filter(draw(CONDITIONS), name=f"{route.name}-{number}")
+    return route
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(drawn=routes(), messages=MESSAGES)
+def test_it_does_what_the_reference_does(spark: SparkSession, drawn: list[Route], messages: list[bytes]) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        home = Path(made)
+        (home / "in.jsonl").write_bytes(b"".join(message + b"\n" for message in messages))
+        built = _placed(home, drawn)
+        assert is_direct(built.plan, targets(built.plan))
+        done = run_batch(built, spark)
+        expected = run(built, {"first": messages})
+        assert done.summary.steps == expected.summary.steps
+        assert done.summary.received == len(messages)
+        assert done.summary.conserved
+        for channel in expected.channels:
+            assert lines(home / channel) == [message.raw for message in expected.channels[channel]]
+        dead = [json.loads(letter) for letter in lines(home / "dead")]
+        assert [(one["id"], one["error"], one["reason"]) for one in dead] == [
+            (f"in.jsonl/0/{one.message.position.offset}", one.error, one.reason) for one in expected.dead
+        ]
+
+
+def _placed(home: Path, drawn: list[Route]) -> App:
+    moved = [replace(drawn[0], source=Files(str(home / "in.jsonl"), ORDER)), *drawn[1:]]
+    used = {name for route in drawn for node in route.steps for name in node.sends_to()} & {*CHANNELS, "tapped"}
+    return App("a", *moved, sinks={name: Files(str(home / name)) for name in sorted(used)},
+               dead_letters=Files(str(home / "dead")))  # fmt: skip
+
+
+def lines(directory: Path) -> list[bytes]:
+    return [line for file in sorted(directory.glob("*.jsonl")) for line in file.read_bytes().splitlines()]
+
+
+def test_files_are_read_in_shares_and_every_line_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(direct, "CHUNK_BYTES", 100)
+    for number in range(7):
+        orders = [json.dumps({"id": 10 * number + index}) for index in range(number)]
+        (tmp_path / f"in-{number}.jsonl").write_text("".join(order + "\n" for order in orders))
+    source = Files(str(tmp_path / "in-*.jsonl"), PLAIN)
+    built = App("a", Route("r", source).filter(body.id != 21).to("x", Files(str(tmp_path / "x"))))
+    done = run_batch(built, spark)
+    assert len(list((tmp_path / "x").glob("*.jsonl"))) > 1
+    found = [json.loads(line)["id"] for line in lines(tmp_path / "x")]
+    assert found == [10 * number + index for number in range(7) for index in range(number) if number != 2 or index != 1]
+    assert (done.summary.received, done.summary.filtered) == (21, {"r.filter": 1})
+
+
+def test_shares_are_of_neighbours() -> None:
+    chunks = [(0, Chunk("f", "t", number, 0, size)) for number, size in enumerate([30, 40, 50, 100, 1, 1])]
+    shares = direct._shares(chunks, 64)
+    assert [[chunk.number for _, chunk in share] for share in shares] == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_a_file_that_cannot_be_read_stops_the_run_and_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    whole = gzip.compress(b'{"id": 1}\n' * 1000)
+    (tmp_path / "in.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    built = App("a", Route("r", Files(str(tmp_path / "in.jsonl.gz"), PLAIN)).to("x", Files(str(tmp_path / "x"))))
+    with pytest.raises(PenstockError, match=r"cannot read .*in\.jsonl\.gz"):
+        run_batch(built, spark)
+    assert not list(tmp_path.rglob("*.jsonl"))
+
+
+@pytest.mark.parametrize("dead", ["files", "parquet", "memory"])
+def test_dead_letters_are_those_that_spark_would_write(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dead: str
+) -> None:
+    (tmp_path / "in.jsonl").write_bytes(b'{"id": 1}\nbroken\n{"id": "x"}\n\xff\n{"id": 2}\n')
+    seen = []
+    for number, chosen in enumerate((is_direct, lambda *_: False)):
+        monkeypatch.setattr(spark_run, "is_direct", chosen)
+        home = tmp_path / str(number)
+        sink = {"files": Files(str(home / "dead")), "parquet": Parquet(str(home / "dead")), "memory": Memory()}[dead]
+        route = Route("r", Files(str(tmp_path / "in.jsonl"), PLAIN)).filter(body.id > 0)
+        done = run_batch(App("a", route.to("x", Files(str(home / "x"))), dead_letters=sink), spark)
+        kept = [(one.error, one.reason, replace(one.message, time=EPOCH)) for one in done.dead]
+        seen.append(_buried(home / "dead") or kept)
+        assert done.summary.dead == 3
+    assert seen[0] == seen[1]
+
+
+def _buried(directory: Path) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in lines(directory)] if directory.is_dir() else []
+    rows += [row for file in directory.glob("*.parquet") for row in pyarrow.parquet.read_table(file).to_pylist()]
+    return [{name: value for name, value in row.items() if name not in ("letter", "time")} for row in rows]
