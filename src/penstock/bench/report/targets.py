@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.bench.report.results import CAMEL, NOT_MEASURED, PENSTOCK, VECTORISED, Results, ratio
 
@@ -34,7 +34,14 @@ def targets(results: Results) -> list[Target]:
 def _against_camel(results: Results) -> Iterator[Target]:
     for name in AGAINST_CAMEL:
         found = ratio(results.rate(PENSTOCK, name), results.rate(CAMEL, name))
-        yield _at_least(f"{name}: at least {TIMES_CAMEL:g} x Camel", found, TIMES_CAMEL)
+        target = _at_least(f"{name}: at least {TIMES_CAMEL:g} x Camel", found, TIMES_CAMEL)
+        relative = ratio(_of_baseline(results, PENSTOCK, name), _of_baseline(results, CAMEL, name))
+        yield target if relative is None else replace(target, found=f"{target.found}; relative to BL {relative:.2f}")
+
+
+def _of_baseline(results: Results, peer: str, name: str) -> float | None:
+    """What is left of a system's own speed without a pattern."""
+    return ratio(results.rate(peer, name), results.rate(peer, "BL"))
 
 
 def _against_engines(results: Results) -> Target:
