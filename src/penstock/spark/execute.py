@@ -62,18 +62,17 @@ def execute(
     Without a sink that promises exactly once there is nothing to write down: a crash repeats the batch.
     """
     intent, query = compute(data, plan, targets, staging, released, timed=record is not None)
-    return finish(intent, query, plan, targets, staging, first, record)
+    return Executed(intent, finish(intent, plan, targets, staging, first, record), query, staging)
 
 
 def finish(
     intent: Intent,
-    query: DataFrame,
     plan: Plan,
     targets: Mapping[int, Target],
     staging: Staging,
     first: bool = False,
     record: Callable[[Intent], None] | None = None,
-) -> Executed:
+) -> Kept:
     """Write down what a pass will have done, and publish it, if it is within its budget."""
     try:
         check_budget(plan, intent, targets)
@@ -88,7 +87,7 @@ def finish(
         staging.seal(targets.values(), sealed.files)
         record(sealed)
     try:
-        return Executed(intent, publish(intent, targets, staging, first), query, staging)
+        return publish(intent, targets, staging, first)
     except BaseException:
         if not recorded:  # nobody will publish it again
             forget(targets, staging)
@@ -114,7 +113,7 @@ def compute(
         return Intent(staging.key, counts(plan, counted.collect()[0].asDict())), counted
     observed = rows.observe(observation, *columns).drop(PLACE, TIME, DUE, *places.visited)
     written = observed.filter(F.col(AT).isin(*targets, NOTE)).mapInArrow(TaskWriter(targets, staging), MANIFEST)
-    manifest = reported(written, targets, staging)
+    manifest = reported(written.collect, targets, staging)
     files = staged(manifest, targets, staging)
     notes = [row.path for row in manifest if row.place == NOTE]
     back = released.get if released is not None else {}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Row
 
 from penstock.plan.plan import Plan
 from penstock.spark.tally import observed_times, steps
@@ -15,11 +15,11 @@ from penstock.spark.write.outlets import Target
 from penstock.spark.write.staging import Staging
 
 
-def reported(query: DataFrame, targets: Mapping[int, Target], staging: Staging) -> list[Row]:
+def reported(run: Callable[[], list[Row]], targets: Mapping[int, Target], staging: Staging) -> list[Row]:
     """Run the tasks. What earlier attempts left is removed before, and what these leave if they fail."""
     forget(targets, staging)
     try:
-        rows = query.collect()
+        rows = run()
         for row in rows:
             if row.place in targets:
                 staging.check_visible(targets[row.place], row.path)

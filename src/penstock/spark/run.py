@@ -96,10 +96,10 @@ def run_batch(
 def _add_direct(
     result: RunResult, plan: Plan, outlets: Mapping[int, Target], spark: SparkSession, staging: Staging, started: float
 ) -> None:
-    intent, query, total = compute_direct(spark, plan, outlets, staging)
-    done = finish(intent, query, plan, outlets, staging, first=True)
-    show(done.kept, outlets)
-    result.add(summarized(plan, intent.counts, total, time.monotonic() - started), done.kept)
+    intent, total = compute_direct(spark, plan, outlets, staging)
+    kept = finish(intent, plan, outlets, staging, first=True)
+    show(kept, outlets)
+    result.add(summarized(plan, intent.counts, total, time.monotonic() - started), kept)
 
 
 def _passes(plan: Plan, data: DataFrame, outlets: Mapping[int, Target], key: str, scratch: str) -> Iterator[Executed]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import Row
 
 from penstock.errors import BadEndpoint
 from penstock.formats import Malformed
@@ -78,17 +79,17 @@ class DirectTask:
     staging: Staging
     time: datetime
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, numbers: Iterable[int]) -> Iterator[Row]:
         spare_collection()
-        return TaskWriter(self.targets, self.staging)(self._written(batches))
+        for manifest in TaskWriter(self.targets, self.staging)(self._written(numbers)):
+            yield from (Row(**entry) for entry in manifest.to_pylist())
 
-    def _written(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _written(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
         """What goes to sinks, and at the end the counts."""
         tally = Tally()
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for reader, chunk in self.shares[number]:
-                    yield from self._chunk(self.readers[reader], chunk, tally)
+        for number in numbers:
+            for reader, chunk in self.shares[number]:
+                yield from self._chunk(self.readers[reader], chunk, tally)
         yield _batch(np.array([NOTE], np.int32), pa.array([tally.note().encode()]), np.array([False]))
 
     def _chunk(self, reader: Reader, chunk: Chunk, tally: Tally) -> Iterator[pa.RecordBatch]:
