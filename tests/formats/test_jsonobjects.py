@@ -5,20 +5,33 @@ from __future__ import annotations
 import math
 
 import pyarrow as pa
-from hypothesis import given
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.formats import Json
+from penstock.formats import Json, jsonobjects
 from penstock.formats.jsonobjects import write_each, write_elements, write_objects
 
+BOTH = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 NUMBERS = (
-    st.floats(allow_nan=False, allow_infinity=False)
+    st.integers(-(10**12), 10**12).map(lambda cents: cents / 100)
+    | st.integers(-(10**6), 10**6).map(lambda parts: parts / 10_000)
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.floats(-1e11, 1e11)
     | st.floats(-0.01, 0.01)
     | st.integers(-(10**17), 10**17).map(float)
     | st.integers(-20, 20).map(lambda power: 10.0**power)
     | st.just(-0.0)
 )
+
+
+@pytest.fixture(params=["arrow", "machine code"], autouse=True)
+def who(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both write the same."""
+    code = request.getfixturevalue("code") if request.param == "machine code" else None
+    monkeypatch.setattr(jsonobjects.SWITCH, "code", code)
+
+
 ROW = st.fixed_dictionaries(
     {
         "text": st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
@@ -32,6 +45,7 @@ KINDS = {"text": pa.string(), 'na"me': pa.string(), "whole": pa.int64(), "number
 FORMAT = Json('text STRING, `na"me` STRING, whole BIGINT, number DOUBLE, truth BOOLEAN')
 
 
+@BOTH
 @given(st.lists(ROW, max_size=6), st.integers(0, 2))
 def test_every_row_is_what_the_reference_writes(rows: list[dict[str, object]], skipped: int) -> None:
     columns = {name: pa.array([row[name] for row in rows], kind).slice(skipped) for name, kind in KINDS.items()}
@@ -39,6 +53,7 @@ def test_every_row_is_what_the_reference_writes(rows: list[dict[str, object]], s
     assert write_objects(columns).to_pylist() == [FORMAT.encode(row) for row in ordered]
 
 
+@BOTH
 @given(st.lists(ROW, max_size=6), st.permutations(list(KINDS)), st.integers(0, 2), st.integers(0, 2))
 def test_parts_are_what_the_reference_writes(
     rows: list[dict[str, object]], names: list[str], head: int, tail: int
@@ -52,6 +67,7 @@ def test_parts_are_what_the_reference_writes(
     assert write_each(columns, before, each, after).to_pylist() == expected
 
 
+@BOTH
 @given(st.lists(st.none() | st.lists(st.none() | ROW, max_size=3), max_size=4), st.integers(0, 2))
 def test_elements_are_what_the_reference_writes(
     lists: list[list[dict[str, object] | None] | None], skipped: int
@@ -68,3 +84,11 @@ def test_elements_are_what_the_reference_writes(
 def test_what_is_no_number_in_json_is_null() -> None:
     columns = {"number": pa.array([math.inf, 1.5, math.nan, None], from_pandas=False)}
     assert write_objects(columns).to_pylist() == [b'{"number":null}', b'{"number":1.5}', b'{"number":null}', b"{}"]
+
+
+def test_text_of_any_length_and_many_rows_are_written_whole() -> None:
+    texts = ["x" * length + "ü" * (length % 3) for length in range(200)] * 5
+    texts[77] = "y" * 40 + '"' + "z" * 40
+    rows = [{"text": text, "whole": -number, "number": number / 8} for number, text in enumerate(texts)]
+    columns = {name: pa.array([row[name] for row in rows], KINDS[name]) for name in ("text", "whole", "number")}
+    assert write_objects(columns).to_pylist() == [FORMAT.encode(row) for row in rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.formats.compiled.machinecode import SWITCH
+from penstock.formats.compiled.texts import MOST_COLUMNS, Program, write
 from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING
 
 WRITTEN = (STRING, INTEGER, DOUBLE, BOOLEAN)
@@ -23,6 +25,52 @@ _SMALL, _LARGE = 1e-3, 1e10
 
 def write_objects(columns: Mapping[str, pa.Array]) -> pa.Array:
     """A JSON object for every row, with the bytes that the reference writes: what is null is left out."""
+    every = tuple(range(len(columns)))
+    made = _by_machine_code(columns, Program([(every, None)]), _objects_by_arrow)
+    return _objects_by_arrow(columns) if made is None else made.values
+
+
+def write_each(
+    columns: Mapping[str, pa.Array], head: Sequence[str], each: Sequence[str], tail: Sequence[str]
+) -> pa.ListArray:
+    """For every row a list of JSON objects: one for each field that is there, between those of head and tail."""
+    place = {name: index for index, name in enumerate(columns)}
+    objects = [([place[one] for one in (*head, name, *tail)], place[name]) for name in each]
+
+    def by_arrow(some: Mapping[str, pa.Array]) -> pa.ListArray:
+        return _each_by_arrow(some, head, each, tail)
+
+    made = _by_machine_code(columns, Program(objects), by_arrow)
+    return by_arrow(columns) if made is None else made
+
+
+def write_elements(collection: pa.ListArray, names: Sequence[str]) -> pa.ListArray:
+    """For every row a list of JSON objects: one for each element of its array of structs."""
+    elements = collection.flatten()
+    values = write_objects({name: pc.struct_field(elements, [name]) for name in names})
+    return pa.ListArray.from_arrays(_ends(pc.fill_null(pc.list_value_length(collection), 0).to_numpy()), values)
+
+
+def _by_machine_code(
+    columns: Mapping[str, pa.Array], program: Program, by_arrow: Callable[[Mapping[str, pa.Array]], pa.Array]
+) -> pa.ListArray | None:
+    """A list of objects for every row; Arrow writes the few rows that machine code does not. None if they are many."""
+    if SWITCH.code is None or not columns or len(columns) > MOST_COLUMNS:
+        return None
+    lists, odd = write(SWITCH.code, columns, program)
+    if not len(odd):
+        return lists
+    if 4 * len(odd) > len(lists):
+        return None
+    rest = by_arrow({name: column.take(pa.array(odd)) for name, column in columns.items()})
+    if not isinstance(rest, pa.ListArray):
+        rest = pa.ListArray.from_arrays(pa.array(np.arange(len(rest) + 1, dtype=np.int32)), rest)
+    order = np.arange(len(lists))
+    order[odd] = len(lists) + np.arange(len(odd))
+    return pa.concat_arrays([lists, rest]).take(pa.array(order))
+
+
+def _objects_by_arrow(columns: Mapping[str, pa.Array]) -> pa.Array:
     texts = {_name(name): _texts(column) for name, column in columns.items()}
     if any(text.null_count for text, _ in texts.values()):
         members = [_joined(f",{name}:{quote}", text, quote).fill_null("") for name, (text, quote) in texts.items()]
@@ -36,10 +84,9 @@ def write_objects(columns: Mapping[str, pa.Array]) -> pa.Array:
     return _joined(*pieces, f"{between[:-1]}}}").cast(pa.binary())
 
 
-def write_each(
+def _each_by_arrow(
     columns: Mapping[str, pa.Array], head: Sequence[str], each: Sequence[str], tail: Sequence[str]
 ) -> pa.ListArray:
-    """For every row a list of JSON objects: one for each field that is there, between those of head and tail."""
     before = _joined("{", *(_member("", name, columns[name], ",").fill_null("") for name in head))
     after = _joined(*(_member(",", name, columns[name], "").fill_null("") for name in tail), "}")
     objects = [_member(before, name, columns[name], after) for name in each]
@@ -47,13 +94,6 @@ def write_each(
     order = np.arange(len(there))[:, None] + len(there) * np.arange(len(each))
     values = pa.concat_arrays(objects).cast(pa.binary()).take(pa.array(order[there]))
     return pa.ListArray.from_arrays(_ends(there.sum(axis=1)), values)
-
-
-def write_elements(collection: pa.ListArray, names: Sequence[str]) -> pa.Array:
-    """For every row a list of JSON objects: one for each element of its array of structs."""
-    elements = collection.flatten()
-    values = write_objects({name: pc.struct_field(elements, [name]) for name in names})
-    return pa.ListArray.from_arrays(_ends(pc.fill_null(pc.list_value_length(collection), 0).to_numpy()), values)
 
 
 def _member(before: str | pa.Array, name: str, column: pa.Array, after: str | pa.Array) -> pa.Array:

@@ -108,6 +108,20 @@ def count_plain(builder: Any, address: Any) -> Any:
 
 
 @_instruction(1)
+def count_unescaped(builder: Any, address: Any) -> Any:
+    """How many bytes come before one that JSON writes as an escape; at most BLOCK."""
+    block = _load(builder, address, _VECTOR)
+    quotes, backslashes = (builder.icmp_unsigned("==", block, _all(byte)) for byte in (_QUOTE, _BACKSLASH))
+    controls = builder.icmp_unsigned("<", block, _all(_SPACE))
+    return _first(builder, builder.or_(builder.or_(quotes, backslashes), controls))
+
+
+@_instruction(1, types.float64)
+def double_at(builder: Any, address: Any) -> Any:
+    return _load(builder, address, ir.DoubleType())
+
+
+@_instruction(1)
 def count_before_line_end(builder: Any, address: Any) -> Any:
     """How many bytes come before a line's end; at most BLOCK."""
     return _first(builder, builder.icmp_unsigned("==", _load(builder, address, _VECTOR), _all(_LINE_END)))

@@ -40,10 +40,13 @@ def object_code() -> bytes:
 
     from penstock.formats.compiled.body import read_bodies
     from penstock.formats.compiled.lines import cut_lines
+    from penstock.formats.compiled.objects import write_objects
 
     machine = target_machine()
     whole = binding.parse_assembly("")
-    functions: dict[str, Any] = {"read_bodies": read_bodies, "cut_lines": cut_lines}
+    functions: dict[str, Any] = {
+        "read_bodies": read_bodies, "cut_lines": cut_lines, "write_objects": write_objects,
+    }  # fmt: skip
     for name, function in functions.items():
         module = binding.parse_assembly(function.inspect_llvm())
         module.get_function(function.native_name).name = name

@@ -41,3 +41,16 @@ TENS = 20
 
 GIVE_UP_AFTER = 128
 """If so many rows were refused, and they are more than half, the rest is not tried."""
+
+COLUMN_WORDS = 8
+COLUMN_KIND, LABEL, LABEL_LENGTH, COLUMN_VALID, COLUMN_VALUES, COLUMN_ENDS, COLUMN_TEXT, COLUMN_TEXT_END = range(
+    COLUMN_WORDS
+)
+"""A column to be written: what it holds, the text before its values (with BLOCK readable bytes behind it), a byte for
+each row that says whether there is one (0 if all rows have one), values, and for strings where they end, what they are,
+and what is behind the last of them.
+"""
+
+PROGRAM_WORDS = 66
+REQUIRED, LENGTH_OF_PROGRAM, FIRST_COLUMN = range(3)
+"""An object to be written: the column without which there is none (or -1), how many columns it has, and which."""

@@ -1,0 +1,106 @@
+"""Columns in Arrow to JSON objects in Arrow, by machine code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.formats.compiled import layout
+from penstock.formats.compiled.machinecode import MachineCode
+
+_Array: TypeAlias = np.ndarray[Any, Any]
+_KINDS: dict[pa.DataType, int] = {
+    pa.string(): layout.STRING,
+    pa.int64(): layout.INTEGER,
+    pa.float64(): layout.DOUBLE,
+    pa.bool_(): layout.BOOLEAN,
+}
+_NUMBER_BYTES = 26
+MOST_COLUMNS = layout.PROGRAM_WORDS - layout.FIRST_COLUMN
+
+
+class Program:
+    """Objects for each row: the columns of each, and the one without which there is none."""
+
+    def __init__(self, objects: Sequence[tuple[Sequence[int], int | None]]) -> None:
+        self.objects = objects
+        self.words = np.zeros((len(objects), layout.PROGRAM_WORDS), np.int64)
+        for words, (columns, required) in zip(self.words, objects, strict=True):
+            words[layout.REQUIRED] = -1 if required is None else required
+            words[layout.LENGTH_OF_PROGRAM] = len(columns)
+            words[layout.FIRST_COLUMN : layout.FIRST_COLUMN + len(columns)] = columns
+
+
+def write(code: MachineCode, columns: Mapping[str, pa.Array], program: Program) -> tuple[pa.ListArray, _Array]:
+    """A list of objects for every row, and the rows that have to be written by somebody else."""
+    rows = len(next(iter(columns.values())))
+    table = _Columns(columns)
+    target = np.empty(table.room(program), np.uint8)  # memory that is not written to is not taken
+    ends, lengths = np.zeros(rows * len(program.objects) + 1, np.int32), np.zeros(rows + 1, np.int32)
+    odd = np.zeros(rows, np.uint8)
+    count = code.write_objects(
+        table.words.ctypes.data, program.words.ctypes.data, len(program.objects), rows, target.ctypes.data,
+        ends.ctypes.data, lengths[1:].ctypes.data, odd.ctypes.data,
+    )  # fmt: skip
+    text = [None, pa.py_buffer(ends[: count + 1]), pa.py_buffer(target[: ends[count]])]
+    objects = pa.Array.from_buffers(pa.binary(), count, text)
+    starts = pa.array(np.cumsum(lengths, dtype=np.int32))
+    return pa.ListArray.from_arrays(starts, objects), np.flatnonzero(odd)
+
+
+class _Columns:
+    """The table that the machine code reads; it keeps what the table points to."""
+
+    def __init__(self, columns: Mapping[str, pa.Array]) -> None:
+        self.kept: list[_Array] = []
+        self.labels = [f"{json.dumps(name, ensure_ascii=False)}:".encode() for name in columns]
+        self.columns = list(columns.values())
+        self.words = np.zeros((len(columns), layout.COLUMN_WORDS), np.int64)
+        for words, label, column in zip(self.words, self.labels, self.columns, strict=True):
+            words[layout.COLUMN_KIND] = _KINDS[column.type]
+            words[layout.LABEL] = self._address(np.frombuffer(label + bytes(layout.BLOCK), np.uint8))
+            words[layout.LABEL_LENGTH] = len(label)
+            if column.null_count:
+                words[layout.COLUMN_VALID] = self._address(_bytes(column.is_valid()))
+            if pa.types.is_string(column.type):
+                _, ends, text = column.buffers()
+                words[layout.COLUMN_ENDS] = self._address(np.frombuffer(ends, np.int32)[column.offset :])
+                characters = np.frombuffer(text if text is not None else b"", np.uint8)
+                words[layout.COLUMN_TEXT] = self._address(characters)
+                words[layout.COLUMN_TEXT_END] = words[layout.COLUMN_TEXT] + len(characters)
+            elif pa.types.is_boolean(column.type):
+                words[layout.COLUMN_VALUES] = self._address(_bytes(column.fill_null(False)))
+            else:
+                values = np.frombuffer(column.buffers()[1], np.int64)[column.offset :]
+                words[layout.COLUMN_VALUES] = self._address(values)
+
+    def room(self, program: Program) -> int:
+        """More bytes than all objects can take."""
+        fixed = [len(label) + 3 for label in self.labels]
+        total = 2 * layout.BLOCK
+        for columns, _ in program.objects:
+            total += 2 * len(self.columns[0])
+            for index in columns:
+                column = self.columns[index]
+                is_text = pa.types.is_string(column.type)
+                total += len(column) * (fixed[index] + (0 if is_text else _NUMBER_BYTES))
+                total += _text_bytes(column) if is_text else 0
+        return total
+
+    def _address(self, array: _Array) -> int:
+        self.kept.append(array)
+        return int(array.ctypes.data)
+
+
+def _bytes(flags: pa.Array) -> _Array:
+    made: _Array = flags.to_numpy(zero_copy_only=False).view(np.uint8)
+    return made
+
+
+def _text_bytes(column: pa.Array) -> int:
+    ends = np.frombuffer(column.buffers()[1], np.int32)
+    return int(ends[column.offset + len(column)]) - int(ends[column.offset])
