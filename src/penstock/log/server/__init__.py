@@ -1,0 +1,1 @@
+"""The log behind sockets: UDP, TCP and HTTP."""

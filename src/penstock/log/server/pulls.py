@@ -1,0 +1,185 @@
+"""Pulls of one connection: read now, or wait until there is something; filter before it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from penstock.log.frame import Frame
+from penstock.log.output import OutputFunction, output_function
+from penstock.log.wire.requests import Output, Pull, Pulled, Said
+
+if TYPE_CHECKING:
+    from penstock.log.server.service import Service
+
+Answer: TypeAlias = Callable[[Said | BaseException, list[memoryview]], None]
+_EXAMINED_BYTES = 1 << 20
+"""A filter looks at so much at least: what it keeps may be little."""
+_LONGEST_WAIT = 300.0
+_DURABLE_SOON = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    frames: list[Frame]
+    next: int
+    end: int
+    level: str
+    examined: int
+
+
+def function_of(output: Output | None) -> OutputFunction | None:
+    if output is None or not (output.where or output.select):
+        return None
+    return output_function(output.where, output.select, output.schema)
+
+
+def look(service: Service, request: Pull, offset: int) -> Found:
+    """One read, filtered. `next` is behind what was looked at, even if nothing of it is left."""
+    function = function_of(request.output)
+    most_bytes = max(1, min(request.most_bytes, service.listening.largest_pull))
+    most_messages = request.most_messages if request.most_messages > 0 else None
+    ends = service.log.ends(request.topic, request.partition)
+    end = ends.next
+    if request.durable:
+        end = min(ends.durable, end)
+        if ends.first <= offset >= end:
+            return Found([], offset, end, "", 0)
+        most_messages = min(most_messages or end - offset, end - offset)
+    if function is not None:
+        most_bytes = max(most_bytes, _EXAMINED_BYTES)
+    reading = service.log.read(
+        request.topic, request.partition, offset, most_bytes=most_bytes, most_messages=most_messages
+    )
+    frames = list(reading.frames)
+    examined = sum(frame.count for frame in frames)
+    if function is not None:
+        frames = [kept for frame in frames if (kept := passed(frame, function)) is not None]
+    return Found(frames, reading.next, max(end, reading.next), str(reading.level), examined)
+
+
+def passed(frame: Frame, function: OutputFunction) -> Frame | None:
+    """What is left of a frame after the output function."""
+    headers = frame.headers if frame.header_column is not None else None
+    outcome = function.apply(frame.values, headers)
+    mask = np.zeros(frame.count, np.bool_)
+    mask[outcome.kept] = True
+    kept = frame.take(mask)
+    if kept is None or outcome.values is None:
+        return kept
+    return kept.with_values(outcome.values)
+
+
+class Puller:
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.polls: set[Poll] = set()
+
+    def begin(self, request: Pull, answer: Answer) -> None:
+        poll = Poll(self, request, answer)
+        self.polls.add(poll)
+        poll.step()
+
+    def cancel(self) -> None:
+        for poll in list(self.polls):
+            poll.end()
+
+    def stop_waiting(self) -> None:
+        for poll in list(self.polls):
+            poll.time_out()
+
+
+class Poll:
+    """One pull, until it is answered."""
+
+    def __init__(self, puller: Puller, request: Pull, answer: Answer) -> None:
+        self.puller, self.service = puller, puller.service
+        self.request, self.answer = request, answer
+        self.offset = request.offset
+        self.examined = 0
+        loop = self.service.loop
+        wait = min(max(request.wait, 0.0), _LONGEST_WAIT)
+        self.deadline = loop.time() + wait
+        self.timer = loop.call_later(wait, self.time_out) if wait > 0 else None
+        self.is_late = wait <= 0
+        self.is_reading = self.is_over = False
+        self.cancel_watch: Callable[[], None] = lambda: None
+
+    def step(self) -> None:
+        if self.is_over or self.is_reading:
+            return
+        request = self.request
+        has_output = function_given(request)
+        try:
+            is_near = not has_output and self.service.log.is_near(request.topic, request.partition, self.offset)
+            if is_near:
+                self.found(look(self.service, request, self.offset))
+                return
+        except Exception as error:
+            self.finish(error, [])
+            return
+        self.is_reading = True
+        self.service.in_thread(lambda: look(self.service, request, self.offset)).add_done_callback(self.looked)
+
+    def looked(self, answer: asyncio.Future[Found]) -> None:
+        self.is_reading = False
+        if self.is_over or answer.cancelled():
+            return
+        error = answer.exception()
+        if error is not None:
+            self.finish(error, [])
+        else:
+            self.found(answer.result())
+
+    def found(self, found: Found) -> None:
+        self.examined += found.examined
+        self.offset = found.next
+        if found.frames or self.is_late or self.service.is_stopping.is_set():
+            self.reply(found)
+        elif found.examined:
+            self.service.loop.call_soon(self.step)
+        else:
+            self.wait()
+
+    def wait(self) -> None:
+        request = self.request
+        self.cancel_watch = self.service.watch(request.topic, request.partition, self.step)
+        ends = self.service.log.ends(request.topic, request.partition)
+        if request.durable and ends.next > self.offset:
+            self.service.loop.call_later(_DURABLE_SOON, self.step)
+        elif not request.durable and ends.next > self.offset:  # appended before we watched
+            self.cancel_watch()
+            self.service.loop.call_soon(self.step)
+
+    def time_out(self) -> None:
+        self.is_late = True
+        if not self.is_reading and not self.is_over:
+            self.cancel_watch()
+            self.step()
+
+    def reply(self, found: Found) -> None:
+        counters = self.service.counters
+        bulk = [frame.data for frame in found.frames]
+        counters.pulled_messages += sum(frame.count for frame in found.frames)
+        counters.pulled_bytes += sum(map(len, bulk))
+        sizes = tuple(map(len, bulk))
+        self.finish(Pulled(found.next, found.end, sizes, found.level, self.examined), bulk)
+
+    def finish(self, reply: Said | BaseException, bulk: list[memoryview]) -> None:
+        self.end()
+        self.answer(reply, bulk)
+
+    def end(self) -> None:
+        self.is_over = True
+        self.cancel_watch()
+        if self.timer is not None:
+            self.timer.cancel()
+        self.puller.polls.discard(self)
+
+
+def function_given(request: Pull) -> bool:
+    return request.output is not None and bool(request.output.where or request.output.select)
