@@ -1,0 +1,426 @@
+"""Frame: some messages as bytes, in the one format of all levels, of the wire and of the files.
+
+A header of fixed size, then Arrow buffers at multiples of eight bytes: a frame becomes Arrow arrays without copying.
+Columns that no message needs take no space. `docs/decisions/log-store.md` shows the layout.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import xxhash
+
+from penstock.log.columns import Column, column_of, joined_columns
+from penstock.log.errors import BadFrame
+
+MAGIC = b"PLF\x01"
+VERSION = 1
+KEYS, HEADERS, TIMES, OFFSETS = 1, 2, 4, 8
+LARGEST_MESSAGE = 16 << 20
+LARGEST_FRAME = 64 << 20
+NOBODY = -1
+"""The producer of messages that nobody numbered."""
+SEVERAL = -2
+"""The producer of a frame whose runs say who produced what."""
+RUN = np.dtype([("producer", "<i8"), ("sequence", "<i8"), ("epoch", "<i4"), ("count", "<u4")])
+_HEADER = struct.Struct("<4sHHIIIIIIiIQqqqqqq")
+_CHECKSUM = struct.Struct("<Q")
+HEADER_BYTES = _HEADER.size + _CHECKSUM.size
+
+Integers = npt.NDArray[np.int64]
+Buffer = bytes | bytearray | memoryview
+
+
+class Header(NamedTuple):
+    magic: bytes
+    version: int
+    columns: int
+    length: int
+    """Bytes of the whole frame, header included; a multiple of eight."""
+    count: int
+    values: int
+    keys: int
+    headers: int
+    runs: int
+    epoch: int
+    reserved: int
+    body: int
+    """The checksum of all that follows the header."""
+    base: int
+    """The offset of the first message."""
+    durable: int
+    """What was durable when this frame was written: all offsets below it."""
+    earliest: int
+    latest: int
+    producer: int
+    sequence: int
+
+    def pack(self) -> bytes:
+        packed = _HEADER.pack(*self)
+        return packed + _CHECKSUM.pack(xxhash.xxh3_64_intdigest(packed))
+
+
+class Run(NamedTuple):
+    """Messages of one producer that follow each other."""
+
+    producer: int
+    sequence: int
+    epoch: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """Messages with consecutive offsets. The bytes are never changed; other frames may share them."""
+
+    data: memoryview
+    header: Header
+
+    # ---- what is in it
+
+    @property
+    def first(self) -> int:
+        return self.header.base
+
+    @property
+    def next(self) -> int:
+        """The offset after the last message."""
+        return int(self.offsets[-1]) + 1 if self.header.columns & OFFSETS else self.header.base + self.header.count
+
+    @property
+    def count(self) -> int:
+        return self.header.count
+
+    def __len__(self) -> int:
+        return self.header.count
+
+    @property
+    def bytes(self) -> int:
+        """The size of the whole frame."""
+        return self.header.length
+
+    @property
+    def value_column(self) -> Column:
+        return _column(self, HEADER_BYTES, self.header.values, nullable=False)[0]
+
+    @property
+    def key_column(self) -> Column | None:
+        return _sections(self).keys
+
+    @property
+    def header_column(self) -> Column | None:
+        return _sections(self).headers
+
+    @property
+    def values(self) -> pa.Array:
+        return self.value_column.to_arrow()
+
+    @property
+    def keys(self) -> pa.Array:
+        keys = self.key_column
+        return pa.nulls(self.count, pa.binary()) if keys is None else keys.to_arrow()
+
+    @property
+    def headers(self) -> pa.Array:
+        """One JSON object per message, or null."""
+        headers = self.header_column
+        return pa.nulls(self.count, pa.binary()) if headers is None else headers.to_arrow()
+
+    @property
+    def times(self) -> Integers:
+        """Microseconds since 1970."""
+        times = _sections(self).times
+        return np.full(self.count, self.header.earliest, np.int64) if times is None else times
+
+    @property
+    def offsets(self) -> Integers:
+        offsets = _sections(self).offsets if self.header.columns & OFFSETS else None
+        return np.arange(self.first, self.first + self.count, dtype=np.int64) if offsets is None else offsets
+
+    @property
+    def runs(self) -> list[Run]:
+        """Who produced what, in order."""
+        header = self.header
+        if header.producer != SEVERAL:
+            return [Run(header.producer, header.sequence, header.epoch, header.count)]
+        return [Run(*run) for run in _sections(self).runs.tolist()]
+
+    def to_arrow(self) -> pa.RecordBatch:
+        """The messages as columns offset, time, key, value, headers; large ones are not copied."""
+        times = pa.array(self.times).view(pa.timestamp("us", "UTC"))
+        columns = [pa.array(self.offsets), times, self.keys, self.values, self.headers]
+        return pa.RecordBatch.from_arrays(columns, ["offset", "time", "key", "value", "headers"])
+
+    # ---- other frames of it
+
+    def at(self, base: int, durable: int = 0) -> Frame:
+        """The same messages at the offset `base`."""
+        header = self.header._replace(base=base, durable=durable)
+        return Frame(memoryview(b"".join((header.pack(), self.data[HEADER_BYTES:]))), header)
+
+    def slice(self, start: int, stop: int) -> Frame:
+        """The messages at the places `start` to `stop`."""
+        start, stop = max(start, 0), min(stop, self.count)
+        if start == 0 and stop == self.count:
+            return self
+        parts = _sections(self)
+        return _assembled(
+            self.value_column.slice(start, stop),
+            parts.keys and parts.keys.slice(start, stop),
+            parts.headers and parts.headers.slice(start, stop),
+            self.times[start:stop],
+            _cut(self.runs, start, stop),
+            self.first + start if parts.offsets is None else int(parts.offsets[start]),
+            None if parts.offsets is None else parts.offsets[start:stop],
+            self.header.durable,
+        )
+
+    def take(self, mask: npt.NDArray[np.bool_]) -> Frame | None:
+        """The messages whose place in `mask` is true, with their offsets; None if there are none."""
+        if mask.all():
+            return self
+        if not mask.any():
+            return None
+        parts, offsets = _sections(self), self.offsets[mask]
+        runs = [Run(NOBODY, 0, 0, len(offsets))]
+        return _assembled(self.value_column.take(mask), parts.keys and parts.keys.take(mask),
+                          parts.headers and parts.headers.take(mask), self.times[mask], runs, int(offsets[0]),
+                          offsets, self.header.durable)  # fmt: skip
+
+    def within(self, offset: int, most_bytes: int, most_messages: int | None = None) -> Frame:
+        """The messages from `offset` on, at least one, whose values, keys and headers fit into `most_bytes`."""
+        start = max(0, offset - self.first)
+        stop = self.count if most_messages is None else min(self.count, start + max(1, most_messages))
+        if self.bytes > most_bytes or start:
+            ends = self.value_column.offsets.astype(np.int64)
+            for column in (self.key_column, self.header_column):
+                if column is not None:
+                    ends += column.offsets
+            fitting = int(np.searchsorted(ends, ends[start] + most_bytes, side="right")) - 1
+            stop = min(stop, max(fitting, start + 1))
+        return self.slice(start, stop)
+
+    # ---- frames of other things
+
+    @staticmethod
+    def pack(
+        values: Sequence[Buffer] | pa.Array,
+        *,
+        keys: Sequence[Buffer | None] | pa.Array | None = None,
+        headers: Sequence[Buffer | None] | pa.Array | None = None,
+        times: Sequence[int] | Integers | None = None,
+        base: int = 0,
+        producer: int = NOBODY,
+        epoch: int = 0,
+        sequence: int = 0,
+    ) -> Frame:
+        """A frame of these messages; `headers` are JSON objects as bytes, `times` are microseconds, or else now."""
+        if not len(values):
+            raise BadFrame("a frame without messages", None, "leave it out")
+        stamps = np.full(len(values), time.time_ns() // 1000, np.int64) if times is None else np.asarray(times, np.int64)
+        column = column_of(values, "value")
+        others = [other and column_of(other, name) for name, other in (("key", keys), ("headers", headers))
+                  if other is None or len(other) == len(column)]  # fmt: skip
+        if len(others) != 2 or len(stamps) != len(column):
+            raise BadFrame("keys, headers or times are not as many as the values", None, "give one for each message")
+        if column.validity is not None:
+            raise BadFrame("a message without a value", None, "give b'' for an empty one")
+        _check_sizes(column, *others)
+        return _assembled(column, *others, stamps, [Run(producer, sequence, epoch, len(column))], base, None, 0)
+
+    @staticmethod
+    def join(frames: Sequence[Frame]) -> Frame:
+        """One frame of several whose offsets follow each other."""
+        if len(frames) == 1:
+            return frames[0]
+        expected = frames[0].first
+        for frame in frames:
+            assert frame.first == expected and not frame.header.columns & OFFSETS
+            expected += frame.count
+        counts = [frame.count for frame in frames]
+        values = joined_columns([frame.value_column for frame in frames], counts)
+        keys = joined_columns([frame.key_column for frame in frames], counts)
+        headers = joined_columns([frame.header_column for frame in frames], counts)
+        runs = _merged([run for frame in frames for run in frame.runs])
+        assert values is not None
+        times = np.concatenate([frame.times for frame in frames])
+        return _assembled(values, keys, headers, times, runs, frames[0].first, None, frames[-1].header.durable)
+
+    @staticmethod
+    def parse(data: Buffer, *, trusted: bool = False) -> Frame:
+        """The frame at the start of `data`, checked. `trusted` leaves out what a right checksum of ours implies."""
+        view = memoryview(data)
+        header = parse_header(view)
+        if len(view) < header.length:
+            raise BadFrame(f"a frame of {header.length} bytes of which only {len(view)} are there")
+        frame = Frame(view[: header.length], header)
+        if xxhash.xxh3_64_intdigest(frame.data[HEADER_BYTES:]) != header.body:
+            raise BadFrame(f"the body of frame {header.base} does not have its checksum")
+        if not trusted:
+            _check_structure(frame)
+        return frame
+
+
+def parse_header(view: memoryview) -> Header:
+    """The header at the start of `view`, if it has its checksum."""
+    if len(view) < HEADER_BYTES:
+        raise BadFrame(f"{len(view)} bytes are too few for the header of a frame")
+    header = Header._make(_HEADER.unpack_from(view))
+    if header.magic != MAGIC:
+        raise BadFrame("no frame begins here")
+    if xxhash.xxh3_64_intdigest(view[: _HEADER.size]) != _CHECKSUM.unpack_from(view, _HEADER.size)[0]:
+        raise BadFrame("the header of a frame does not have its checksum")
+    if header.version != VERSION:
+        raise BadFrame(f"a frame of version {header.version}", None, "read it with a newer Penstock")
+    if not HEADER_BYTES < header.length <= LARGEST_FRAME or header.length % 8 or not header.count:
+        raise BadFrame(f"a frame of {header.length} bytes", None, f"at most {LARGEST_FRAME}")
+    return header
+
+
+class _Sections(NamedTuple):
+    keys: Column | None
+    headers: Column | None
+    times: Integers | None
+    offsets: Integers | None
+    runs: npt.NDArray[Any]
+    end: int
+
+
+def _sections(frame: Frame) -> _Sections:
+    header = frame.header
+    keys = headers = times = offsets = None
+    place = HEADER_BYTES + _padded(4 * (header.count + 1)) + _padded(header.values)
+    if header.columns & KEYS:
+        keys, place = _column(frame, place, header.keys, nullable=True)
+    if header.columns & HEADERS:
+        headers, place = _column(frame, place, header.headers, nullable=True)
+    if header.columns & TIMES:
+        times, place = np.frombuffer(frame.data, np.int64, header.count, place), place + 8 * header.count
+    if header.columns & OFFSETS:
+        offsets, place = np.frombuffer(frame.data, np.int64, header.count, place), place + 8 * header.count
+    runs = np.frombuffer(frame.data, RUN, header.runs, place)
+    return _Sections(keys, headers, times, offsets, runs, place + RUN.itemsize * header.runs)
+
+
+def _column(frame: Frame, place: int, size: int, *, nullable: bool) -> tuple[Column, int]:
+    count, data, validity = frame.header.count, frame.data, None
+    offsets = np.frombuffer(data, np.int32, count + 1, place)
+    place += _padded(4 * (count + 1))
+    if nullable:
+        validity, place = data[place : place + (count + 7) // 8], place + _padded((count + 7) // 8)
+    return Column(offsets, data[place : place + size], validity), place + _padded(size)
+
+
+def _assembled(
+    values: Column,
+    keys: Column | None,
+    headers: Column | None,
+    times: Integers,
+    runs: Sequence[Run],
+    base: int,
+    offsets: Integers | None,
+    durable: int,
+) -> Frame:
+    count, columns = len(values), 0
+    parts: list[Any] = []
+    _add(parts, values, nullable=False)
+    for flag, column in ((KEYS, keys), (HEADERS, headers)):
+        if column is not None:
+            columns |= flag
+            _add(parts, column, nullable=True)
+    earliest, latest = int(times.min()), int(times.max())
+    if earliest != latest:
+        columns |= TIMES
+        parts.append(np.ascontiguousarray(times))
+    if offsets is not None:
+        columns |= OFFSETS
+        parts.append(np.ascontiguousarray(offsets))
+    first = runs[0] if len(runs) == 1 else Run(SEVERAL, 0, 0, count)
+    if len(runs) > 1:
+        parts.append(np.array(runs, RUN).tobytes())
+    body = b"".join(parts)
+    length = HEADER_BYTES + len(body)
+    if length > LARGEST_FRAME:
+        raise BadFrame(f"a frame of {length} bytes", None, f"at most {LARGEST_FRAME}: make several of it")
+    header = Header(
+        MAGIC, VERSION, columns, length, count, len(values.data), len(keys.data) if keys else 0,
+        len(headers.data) if headers else 0, len(runs) if len(runs) > 1 else 0, first.epoch, 0,
+        xxhash.xxh3_64_intdigest(body), base, durable, earliest, latest, first.producer, first.sequence,
+    )  # fmt: skip
+    return Frame(memoryview(header.pack() + body), header)
+
+
+def _add(parts: list[Any], column: Column, *, nullable: bool) -> None:
+    for part in (column.offsets.tobytes(), *((column.bitmap(),) if nullable else ()), column.data):
+        parts.append(part)
+        if len(part) % 8:
+            parts.append(bytes(-len(part) % 8))
+
+
+def _padded(size: int) -> int:
+    return (size + 7) & ~7
+
+
+def _cut(runs: Sequence[Run], start: int, stop: int) -> list[Run]:
+    """The runs of the messages at the places `start` to `stop`."""
+    cut, place = [], 0
+    for run in runs:
+        begin, end = max(start, place), min(stop, place + run.count)
+        if begin < end:
+            sequence = run.sequence if run.producer == NOBODY else run.sequence + begin - place
+            cut.append(run._replace(sequence=sequence, count=end - begin))
+        place += run.count
+    return cut
+
+
+def _merged(runs: Sequence[Run]) -> list[Run]:
+    """Fewer runs that say the same."""
+    merged = [runs[0]]
+    for run in runs[1:]:
+        last = merged[-1]
+        follows = run.producer == NOBODY or run.sequence == last.sequence + last.count
+        if run.producer == last.producer and run.epoch == last.epoch and follows:
+            merged[-1] = last._replace(count=last.count + run.count)
+        else:
+            merged.append(run)
+    return merged
+
+
+def _check_sizes(*columns: Column | None) -> None:
+    largest = max(int(np.diff(column.offsets).max()) for column in columns if column is not None)
+    if largest > LARGEST_MESSAGE:
+        raise BadFrame(f"a message of {largest} bytes", None, f"at most {LARGEST_MESSAGE}")
+
+
+def _check_structure(frame: Frame) -> None:
+    """What a stranger could have written with a right checksum, and would make us read where nothing is."""
+    header = frame.header
+    wanted = HEADER_BYTES + _padded(4 * (header.count + 1)) + _padded(header.values)
+    if wanted > header.length or header.columns & ~(KEYS | HEADERS | TIMES | OFFSETS):
+        raise BadFrame("a frame whose header does not fit its body")
+    try:
+        parts = _sections(frame)
+    except ValueError:
+        raise BadFrame("a frame whose header does not fit its body") from None
+    if parts.end != header.length:
+        raise BadFrame("a frame whose header does not fit its body")
+    for column in (frame.value_column, parts.keys, parts.headers):
+        if column is not None and not column.is_sound():
+            raise BadFrame("a frame whose offsets do not fit its values")
+    _check_sizes(frame.value_column, parts.keys, parts.headers)
+    if (header.producer == SEVERAL) != bool(header.runs) or (
+        header.runs and int(parts.runs["count"].sum(dtype=np.int64)) != header.count
+    ):
+        raise BadFrame("a frame whose runs do not fit its messages")
+    times = frame.times
+    if int(times.min()) != header.earliest or int(times.max()) != header.latest:
+        raise BadFrame("a frame whose times do not fit its header")
+    if parts.offsets is not None and (parts.offsets[0] != header.base or (np.diff(parts.offsets) <= 0).any()):
+        raise BadFrame("a frame whose messages are not in order")
