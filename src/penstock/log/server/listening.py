@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import PenstockError
-from penstock.log.wire import udp
+from penstock.log.wire import tcp, udp
 
-TCP_PORT, HTTP_PORT = 19997, 19996
+HTTP_PORT = 19996
 MEBIBYTE = 1 << 20
 
 
@@ -24,7 +24,7 @@ class Listening:
     """A port of 0 is any that is free, None none at all."""
 
     host: str = "127.0.0.1"
-    tcp: int | None = TCP_PORT
+    tcp: int | None = tcp.PORT
     http: int | None = HTTP_PORT
     push: int | None = udp.PUSH_PORT
     pull: int | None = udp.PULL_PORT

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from penstock.errors import PenstockError
 
+PORT = 19997
 HEADER = struct.Struct("<IIII")
 MARK = 0x01_4B_4C_50
 """`PLK` and the version of this layout."""
