@@ -73,9 +73,8 @@ class Producers:
         if known is None or run.epoch > known.epoch:
             known = _Producer(run.epoch, run.sequence)
         self._known[run.producer] = known  # the last to write is the last in the dictionary
-        last = known.batches[-1] if known.batches else None
         known.batches.append(Batch(run.sequence, run.count, offset))
-        del last, known.batches[:-REMEMBERED]
+        del known.batches[:-REMEMBERED]
         known.next = run.sequence + run.count
         while len(self._known) > self._most:
             del self._known[next(iter(self._known))]

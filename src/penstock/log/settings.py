@@ -84,8 +84,7 @@ class Violation:
 
 DEFAULT_LEVELS = (
     LevelSettings(Kind.MEMORY, 1 * MEGABYTE, batch=1472),
-    LevelSettings(Kind.SHARED, 4 * MEGABYTE, batch=32 << 10),
-    LevelSettings(Kind.MAPPED, 16 * MEGABYTE, batch=128 << 10, latency=0.05),
+    LevelSettings(Kind.SHARED, 4 * MEGABYTE, batch=128 << 10, latency=0.02),
 )
 
 
@@ -115,6 +114,10 @@ class Settings:
         for number, level in enumerate(self.levels, 1):
             if min(level.capacity, level.batch, level.overlap + 1) <= 0 or level.latency < 0:
                 raise BadSettings(f"level {number} has sizes below zero: {level}", None, "give positive numbers")
+        for number, (level, after) in enumerate(zip(self.levels, self.levels[1:], strict=False), 2):
+            if after.capacity - after.overlap < level.capacity - level.overlap:
+                raise BadSettings(f"level {number} holds less than the one before it", None,
+                                  f"capacity={level.capacity - level.overlap + after.overlap} or more")  # fmt: skip
         found = self.violations()
         if found:
             fixes = "; ".join(f"capacity={one.capacity} for level {one.level}" for one in found)

@@ -124,6 +124,9 @@ class Segment:
         """All that was appended, mapped."""
         if len(self._view) < self.size:
             self._view = self.file.map(min(self.size, self.file.size()))
+            if self.limit is not None and self._file is not None:  # it does not grow any more
+                self._file.close()
+                self._file = None
         return self._view
 
     def close(self) -> None:

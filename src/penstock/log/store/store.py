@@ -28,6 +28,8 @@ class Store:
         self.durable = self.end
         """The offset after the last that is fsynced."""
         self._synced_size = self.active.size
+        self.suspect = False
+        """Whether an fsync failed: nobody knows what is on the disk, until `restart`."""
         self.writes = self.syncs = 0
 
     @property
@@ -48,8 +50,13 @@ class Store:
 
     def sync(self) -> None:
         """Everything written is durable afterwards, unless this raises."""
+        assert not self.suspect
         if self.durable < self.end:
-            self.active.file.sync()
+            try:
+                self.active.file.sync()
+            except OSError:
+                self.suspect = True
+                raise
             self.syncs += 1
             self.durable, self._synced_size = self.end, self.active.size
 
@@ -66,7 +73,12 @@ class Store:
         if place < 0:
             raise OffsetOutOfRange(f"offset {offset} is no longer there", str(self.directory),
                                    f"read from {segments[0].base}, the oldest that is kept")  # fmt: skip
-        return segments[place].read(offset, most_bytes, most_messages)
+        try:
+            return segments[place].read(offset, most_bytes, most_messages)
+        except FileNotFoundError:  # removed a moment ago
+            if segments is self.segments:
+                raise
+            return self.read(offset, most_bytes, most_messages)
 
     def offset_at(self, time: int) -> int:
         """The first offset whose message is not before `time`, or the end."""
@@ -90,7 +102,7 @@ class Store:
         saved = self._read_back(upto)
         old, size, durable = self.active, self._synced_size, self.durable
         if durable == old.base:
-            self.disk.rename(old.path, _free_name(self.disk, old.path, "failed"))
+            self.disk.rename(old.path, free_name(self.disk, old.path, "failed"))
             old.close()
             self.segments = self.segments[:-1]
         else:
@@ -100,7 +112,14 @@ class Store:
         if saved:
             self.active.append(saved)
         self.end = self.active.end
+        self.suspect = False
         self.sync()
+
+    def begin_after_damage(self, base: int) -> None:
+        """Leave the last segment as it is, and begin another with the offset `base`."""
+        self.active.seal(self._producers())
+        self.end = self.durable = base
+        self._begin(base)
 
     def drop_before(self, segments: int) -> None:
         """Remove the oldest segments."""
@@ -152,7 +171,7 @@ def _shorter(segment: Segment, size: int, end: int) -> Index:
     return index
 
 
-def _free_name(disk: Disk, path: Path, ending: str) -> Path:
+def free_name(disk: Disk, path: Path, ending: str) -> Path:
     taken = set(disk.names(path.parent))
     number = 0
     while f"{path.stem}-{number}.{ending}" in taken:
