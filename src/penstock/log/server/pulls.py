@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from penstock.log.frame import Frame
 from penstock.log.output import OutputFunction, output_function
@@ -68,10 +69,14 @@ def passed(frame: Frame, function: OutputFunction) -> Frame | None:
     outcome = function.apply(frame.values, headers)
     mask = np.zeros(frame.count, np.bool_)
     mask[outcome.kept] = True
-    kept = frame.take(mask)
-    if kept is None or outcome.values is None:
-        return kept
-    return kept.with_values(outcome.values)
+    if outcome.values is None or not len(outcome.kept):
+        return frame.take(mask)
+    places = np.full(frame.count, -1, np.int64)
+    places[outcome.kept] = np.arange(len(outcome.kept))
+    values = outcome.values.take(pa.array(places, mask=places < 0)).fill_null(b"")
+    keys = frame.keys if frame.key_column is not None else None
+    made = Frame.pack(values, keys=keys, headers=headers, times=frame.times, base=frame.first)
+    return made.take(mask)
 
 
 class Puller:
@@ -115,8 +120,7 @@ class Poll:
         request = self.request
         has_output = function_given(request)
         try:
-            is_near = not has_output and self.service.log.is_near(request.topic, request.partition, self.offset)
-            if is_near:
+            if not has_output and self.service.is_near(request.topic, request.partition, self.offset):
                 self.found(look(self.service, request, self.offset))
                 return
         except Exception as error:

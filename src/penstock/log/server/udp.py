@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from penstock.errors import PenstockError
 from penstock.log.errors import BadFrame
@@ -121,7 +122,7 @@ class PushPort(UdpPort):
         result: Future[Receipt] | BaseException
         try:
             topic = group.topic.decode()
-            frame = Frame.pack_buffers(group.offsets, group.values, now)
+            frame = _frame(group, now)
             result = self.service.log.append(topic, group.partition, frame, mode)
             self.service.counters.udp_messages += frame.count
         except UnicodeDecodeError:
@@ -164,6 +165,12 @@ class PushPort(UdpPort):
         self.owed.put(None)
         self.answering.join()
         super().finish()
+
+
+def _frame(group: udp.Group, now: int) -> Frame:
+    buffers = [None, pa.py_buffer(group.offsets), pa.py_buffer(group.values)]
+    count = len(group.offsets) - 1
+    return Frame.pack(pa.Array.from_buffers(pa.binary(), count, buffers), times=np.full(count, now, np.int64))
 
 
 class PullPort(UdpPort):
