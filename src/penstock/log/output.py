@@ -34,6 +34,7 @@ from penstock.schema import schema as read_schema
 
 LONGEST = 8 * 1024
 """Of the text of one expression."""
+_BEGINS = np.isin(np.arange(256), np.frombuffer(b"{ \t\n\r", np.uint8))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,16 @@ class OutputFunction:
 
     def apply(self, values: pa.Array, headers: pa.Array | None = None) -> Outcome:
         """What becomes of these messages."""
+        objects = _may_be_objects(values)
+        if len(objects) == len(values):
+            return self._applied(values, headers)
+        chosen = pa.array(objects)
+        outcome = self._applied(values.take(chosen), headers.take(chosen) if headers is not None else None)
+        return Outcome(objects[outcome.kept], outcome.values)
+
+    def _applied(self, values: pa.Array, headers: pa.Array | None) -> Outcome:
+        if not len(values):
+            return Outcome(np.zeros(0, np.int64), None)
         if self.where is not None and not self.select and self._is_vectorized:
             bodies, _ = Json(self.fields).decode_batch(values, self.fields)
             passed = pc.and_(bodies.is_valid(), evaluate_batch(self.where, bodies))
@@ -119,6 +130,17 @@ def _read(text: str) -> Expr:
         if isinstance(part, (nodes.XPath, nodes.JsonPath, nodes.Function)):
             raise BadExpression("a server's expressions read fields of JSON objects, by their names")
     return found
+
+
+def _may_be_objects(values: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The messages that begin as a JSON object does: others need no look at what is wrong with them."""
+    _, offsets, data = values.buffers()
+    if data is None or not len(values):
+        return np.zeros(0, np.int64)
+    places = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
+    text = np.frombuffer(data, np.uint8)
+    first = text[np.minimum(places[:-1], len(text) - 1)]
+    return np.flatnonzero(_BEGINS[first] & (places[1:] > places[:-1]))
 
 
 def _has_variant(kind: Type) -> bool:

@@ -99,7 +99,8 @@ class Consumer:
         return self.messages()
 
     def _handed(self, topic: str, partition: int, offset: int) -> None:
-        self.cursors[topic, partition].handed = offset
+        if (topic, partition) in self.cursors:
+            self.cursors[topic, partition].handed = offset
 
     def _next(self, timeout: float | None) -> list[Messages]:
         if self._waiting:
@@ -176,6 +177,29 @@ class Consumer:
         self._waiting = deque(batch for batch in self._waiting if (batch.topic, batch.partition) != (topic, partition))
         self._asked = {number: asked for number, asked in self._asked.items() if asked is not cursor}
 
+    def first(self, topic: str, partition: int) -> int:
+        """The first offset that is there."""
+        return self._ends(topic, partition).first
+
+    def end(self, topic: str, partition: int) -> int:
+        """The offset after the last message that is there."""
+        return self._ends(topic, partition).next
+
+    def _ends(self, topic: str, partition: int) -> requests.EndsAre:
+        reply = self._tell(requests.AskEnds(topic, partition))
+        assert isinstance(reply, requests.EndsAre)
+        return reply
+
+    def stop(self, topic: str, partition: int) -> None:
+        """Read no more of a partition. What has arrived of it is still handed out."""
+        cursor = self.cursors.pop((topic, partition))
+        self._asked = {number: asked for number, asked in self._asked.items() if asked is not cursor}
+
+    def left(self) -> list[Messages]:
+        """What has arrived and was not handed out yet."""
+        found, self._waiting = list(self._waiting), deque()
+        return found
+
     def commit(self) -> None:
         """Note for the group how far it is: everything that was handed out so far is done."""
         if self._group is None:
@@ -185,7 +209,7 @@ class Consumer:
                 self._tell(requests.Commit(self._group, cursor.topic, cursor.partition, cursor.handed))
                 cursor.committed = cursor.handed
 
-    def _tell(self, request: requests.Commit) -> None:
+    def _tell(self, request: requests.Commit | requests.AskEnds) -> requests.Reply:
         """Pulls that are answered meanwhile are kept."""
         while True:
             try:
@@ -201,6 +225,7 @@ class Consumer:
                 self._reconnect(error)
         if isinstance(received[1], Refused):
             raise error_of(received[1].number, received[1].what, received[1].fix)
+        return received[1]
 
     def close(self) -> None:
         self._connection.close()
