@@ -23,7 +23,7 @@ from penstock.errors import PenstockError
 from penstock.log.frame import LARGEST_MESSAGE, Frame
 from penstock.log.server.listening import is_loopback
 from penstock.log.server.prometheus import CONTENT_TYPE, exposition
-from penstock.log.server.pulls import look
+from penstock.log.server.pulls import STOPPING, look
 from penstock.log.server.service import Service
 from penstock.log.settings import Acknowledge
 from penstock.log.topics import partition_of
@@ -313,8 +313,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def _refuse_when_stopping(self) -> None:
         if self.service.is_stopping.is_set():
-            from penstock.log.server.tcp import STOPPING
-
             raise STOPPING
 
     def _refuse(self, error: PenstockError) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from penstock.log.errors import LogClosed
 from penstock.log.frame import Frame
 from penstock.log.output import OutputFunction, output_function
 from penstock.log.wire.requests import Output, Pull, Pulled, Said
@@ -22,6 +24,8 @@ _EXAMINED_BYTES = 1 << 20
 """A filter looks at so much at least: what it keeps may be little."""
 _LONGEST_WAIT = 300.0
 _DURABLE_SOON = 0.01
+_READ_AT_ONCE = 2
+STOPPING = LogClosed("the server is stopping", None, "send it again when it is back")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +84,38 @@ def passed(frame: Frame, function: OutputFunction) -> Frame | None:
 
 
 class Puller:
+    """The pulls of one connection. Few of them read at a time, and none while the client does not take its answers."""
+
     def __init__(self, service: Service) -> None:
         self.service = service
         self.polls: set[Poll] = set()
+        self.is_blocked = False
+        self._parked: deque[Poll] = deque()
+        self._reading = 0
 
     def begin(self, request: Pull, answer: Answer) -> None:
         poll = Poll(self, request, answer)
         self.polls.add(poll)
         poll.step()
 
+    def may_read(self, poll: Poll) -> bool:
+        """If not, the poll is asked to go on later."""
+        if not self.is_blocked and self._reading < _READ_AT_ONCE:
+            self._reading += 1
+            return True
+        self._parked.append(poll)
+        return False
+
+    def has_read(self) -> None:
+        self._reading -= 1
+        self.go_on()
+
+    def go_on(self) -> None:
+        while self._parked and not self.is_blocked and self._reading < _READ_AT_ONCE:
+            self._parked.popleft().step()
+
     def cancel(self) -> None:
+        self._parked.clear()
         for poll in list(self.polls):
             poll.end()
 
@@ -115,29 +141,35 @@ class Poll:
         self.cancel_watch: Callable[[], None] = lambda: None
 
     def step(self) -> None:
-        if self.is_over or self.is_reading:
-            return
-        request = self.request
-        has_output = function_given(request)
-        try:
-            if not has_output and self.service.is_near(request.topic, request.partition, self.offset):
-                self.found(look(self.service, request, self.offset))
-                return
-        except Exception as error:
-            self.finish(error, [])
+        if self.is_over or self.is_reading or not self.puller.may_read(self):
             return
         self.is_reading = True
-        self.service.in_thread(lambda: look(self.service, request, self.offset)).add_done_callback(self.looked)
+        request = self.request
+        has_output = request.output is not None and bool(request.output.where or request.output.select)
+        try:
+            if has_output or not self.service.is_near(request.topic, request.partition, self.offset):
+                self.service.in_thread(lambda: look(self.service, request, self.offset)).add_done_callback(self.looked)
+                return
+            found: Found | BaseException = look(self.service, request, self.offset)
+        except Exception as error:
+            found = error
+        self.has_looked(found)
 
     def looked(self, answer: asyncio.Future[Found]) -> None:
-        self.is_reading = False
-        if self.is_over or answer.cancelled():
-            return
-        error = answer.exception()
-        if error is not None:
-            self.finish(error, [])
+        if answer.cancelled():
+            self.has_looked(STOPPING)
         else:
-            self.found(answer.result())
+            error = answer.exception()
+            self.has_looked(answer.result() if error is None else error)
+
+    def has_looked(self, found: Found | BaseException) -> None:
+        self.is_reading = False
+        if not self.is_over:
+            if isinstance(found, Found):
+                self.found(found)
+            else:
+                self.finish(found, [])
+        self.puller.has_read()
 
     def found(self, found: Found) -> None:
         self.examined += found.examined
@@ -184,6 +216,3 @@ class Poll:
             self.timer.cancel()
         self.puller.polls.discard(self)
 
-
-def function_given(request: Pull) -> bool:
-    return request.output is not None and bool(request.output.where or request.output.select)

@@ -18,6 +18,7 @@ from penstock.log.frame import LARGEST_FRAME, Frame
 from penstock.log.log import Log
 from penstock.log.records import Receipt
 from penstock.log.server.listening import Listening
+from penstock.log.server.pulls import STOPPING
 from penstock.log.settings import Acknowledge
 from penstock.log.wire import requests, tcp
 from penstock.log.wire.errors import BadRequest
@@ -70,8 +71,6 @@ class Service:
 
     def append(self, topic: str, partition: int, frame: Frame, mode: Acknowledge) -> Future[Receipt]:
         if self.is_stopping.is_set():
-            from penstock.log.server.tcp import STOPPING
-
             raise STOPPING
         self.counters.pushed_messages += frame.count
         self.counters.pushed_bytes += frame.bytes

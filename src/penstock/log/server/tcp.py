@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.errors import PenstockError
-from penstock.log.errors import BadFrame, LogClosed
+from penstock.log.errors import BadFrame
 from penstock.log.frame import OFFSETS, SEVERAL, Frame
 from penstock.log.server.pulls import Puller
 from penstock.log.settings import Acknowledge
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from penstock.log.server.service import Service
 
 _LOGGER = logging.getLogger(__name__)
-STOPPING = LogClosed("the server is stopping", None, "send it again when it is back")
 
 
 class Connection(asyncio.Protocol):
@@ -44,7 +42,6 @@ class Connection(asyncio.Protocol):
         self.in_flight = 0
         self.working = 0
         self.is_held = self.is_full = self.is_ending = self.has_said_all = False
-        self.waiting: deque[tuple[int, requests.Pull]] = deque()
         self.puller = Puller(service)
 
     # ---- what asyncio calls
@@ -60,7 +57,6 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
-        self.waiting.clear()
         self.puller.cancel()
         self.service.connections.discard(self)
         self.service.paused.discard(self)
@@ -79,13 +75,12 @@ class Connection(asyncio.Protocol):
             self.end()
 
     def pause_writing(self) -> None:
-        self.is_full = True
+        self.is_full = self.puller.is_blocked = True
         self.hold()
 
     def resume_writing(self) -> None:
-        self.is_full = False
-        while self.waiting and not self.is_full:
-            self.pull(*self.waiting.popleft())
+        self.is_full = self.puller.is_blocked = False
+        self.puller.go_on()
         self.hold()
 
     # ---- requests
@@ -104,10 +99,7 @@ class Connection(asyncio.Protocol):
             self.push(number, request, packed)
         elif isinstance(request, requests.Pull):
             self.started()
-            if self.is_full:
-                self.waiting.append((number, request))
-            else:
-                self.pull(number, request)
+            self.puller.begin(request, partial(self.pulled, number))
         else:
             self.started()
             self.answer_later(number, request)
@@ -157,9 +149,6 @@ class Connection(asyncio.Protocol):
                 receipt.first, receipt.count, str(receipt.acknowledged), receipt.duplicate, size
             ))  # fmt: skip
         self.hold()
-
-    def pull(self, number: int, request: requests.Pull) -> None:
-        self.puller.begin(request, partial(self.pulled, number))
 
     def pulled(self, number: int, reply: Said | BaseException, bulk: list[memoryview]) -> None:
         if isinstance(reply, BaseException):
