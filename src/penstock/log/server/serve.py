@@ -54,8 +54,7 @@ class Server:
                 each.close()
             for port in self._udp:
                 port.socket.close()
-            self._loop.close()
-            self.service.close()
+            self._end_loop()
             raise
         for port in self._udp:
             port.start()
@@ -105,8 +104,12 @@ class Server:
         for port in self._udp:
             port.join(_LAST_ANSWERS)
         self._wait(self._end_connections())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        self._end_loop()
+
+    def _end_loop(self) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
         self._loop.close()
         self.service.close()
 

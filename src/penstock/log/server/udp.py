@@ -102,7 +102,10 @@ class PushPort(UdpPort):
         super().__init__(service, port, "penstock-log-push", udp.HEADER.size + 8)
         self.owed: queue.SimpleQueue[_Owed | None] = queue.SimpleQueue()
         self.answering = threading.Thread(target=self._answer, name="penstock-log-acknowledge", daemon=True)
+
+    def run(self) -> None:
         self.answering.start()
+        super().run()
 
     def take(self, count: int) -> None:
         gathered = udp.gather(self.receiver.data[:count], self.receiver.sizes[:count], self.wanted_pass)
