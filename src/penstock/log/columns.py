@@ -31,7 +31,7 @@ class Column:
 
     def slice(self, start: int, stop: int) -> Column:
         begin, end = int(self.offsets[start]), int(self.offsets[stop])
-        validity = None if self.validity is None else memoryview(np.packbits(self.bits()[start:stop], bitorder="little"))
+        validity = None if self.validity is None else _packed(self.bits()[start:stop])
         return Column(self.offsets[start : stop + 1] - begin, self.data[begin:end], validity)
 
     def take(self, mask: npt.NDArray[np.bool_]) -> Column:
@@ -43,7 +43,7 @@ class Column:
         return np.unpackbits(np.frombuffer(self.validity, np.uint8), count=len(self), bitorder="little")
 
     def bitmap(self) -> bytes:
-        return np.packbits(self.bits(), bitorder="little").tobytes() if self.validity is None else bytes(self.validity)
+        return bytes(_packed(self.bits()) if self.validity is None else self.validity)
 
     def is_sound(self) -> bool:
         offsets = self.offsets
@@ -62,7 +62,7 @@ def column_of(values: Sequence[Any] | pa.Array, name: str) -> Column:
         raise BadFrame("more than 2 GB of messages", None, "make several frames of them")
     validity = None
     if array.null_count:
-        validity = memoryview(np.packbits(array.is_valid().to_numpy(zero_copy_only=False), bitorder="little"))
+        validity = _packed(array.is_valid().to_numpy(zero_copy_only=False))
     _, places, data = array.buffers()
     offsets = np.frombuffer(places, np.int32)[array.offset : array.offset + len(array) + 1]
     begin, end = int(offsets[0]), int(offsets[-1])
@@ -74,18 +74,24 @@ def joined_columns(columns: Sequence[Column | None], counts: Sequence[int]) -> C
     """One column after the other; None if all are missing, nulls where only some are."""
     if all(column is None for column in columns):
         return None
-    offsets: list[npt.NDArray[Any]] = [np.zeros(1, np.int64)]
-    bits: list[npt.NDArray[np.uint8]] = []
+    offsets: list[npt.NDArray[np.int64]] = [np.zeros(1, np.int64)]
     place = 0
     for column, count in zip(columns, counts, strict=True):
-        offsets.append(np.full(count, place, np.int64) if column is None else column.offsets[1:].astype(np.int64) + place)
-        place += 0 if column is None else len(column.data)
+        if column is None:
+            offsets.append(np.full(count, place, np.int64))
+        else:
+            offsets.append(column.offsets[1:].astype(np.int64) + place)
+            place += len(column.data)
     data = b"".join([column.data for column in columns if column is not None])
     validity = None
     if any(column is None or column.validity is not None for column in columns):
         bits = [np.zeros(count, np.uint8) if column is None else column.bits()
                 for column, count in zip(columns, counts, strict=True)]  # fmt: skip
-        validity = memoryview(np.packbits(np.concatenate(bits), bitorder="little"))
+        validity = _packed(np.concatenate(bits))
     if place >= 1 << 31:
         raise BadFrame("more than 2 GB of messages", None, "make several frames of them")
     return Column(np.concatenate(offsets).astype(np.int32), memoryview(data), validity)
+
+
+def _packed(bits: npt.NDArray[Any]) -> memoryview:
+    return memoryview(np.packbits(bits, bitorder="little").tobytes())

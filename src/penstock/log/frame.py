@@ -44,7 +44,7 @@ class Header(NamedTuple):
     columns: int
     length: int
     """Bytes of the whole frame, header included; a multiple of eight."""
-    count: int
+    messages: int
     values: int
     keys: int
     headers: int
@@ -73,7 +73,7 @@ class Run(NamedTuple):
     producer: int
     sequence: int
     epoch: int
-    count: int
+    messages: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,14 +92,14 @@ class Frame:
     @property
     def next(self) -> int:
         """The offset after the last message."""
-        return int(self.offsets[-1]) + 1 if self.header.columns & OFFSETS else self.header.base + self.header.count
+        return int(self.offsets[-1]) + 1 if self.header.columns & OFFSETS else self.header.base + self.header.messages
 
     @property
     def count(self) -> int:
-        return self.header.count
+        return self.header.messages
 
     def __len__(self) -> int:
-        return self.header.count
+        return self.header.messages
 
     @property
     def bytes(self) -> int:
@@ -149,7 +149,7 @@ class Frame:
         """Who produced what, in order."""
         header = self.header
         if header.producer != SEVERAL:
-            return [Run(header.producer, header.sequence, header.epoch, header.count)]
+            return [Run(header.producer, header.sequence, header.epoch, header.messages)]
         return [Run(*run) for run in _sections(self).runs.tolist()]
 
     def to_arrow(self) -> pa.RecordBatch:
@@ -224,16 +224,18 @@ class Frame:
         """A frame of these messages; `headers` are JSON objects as bytes, `times` are microseconds, or else now."""
         if not len(values):
             raise BadFrame("a frame without messages", None, "leave it out")
-        stamps = np.full(len(values), time.time_ns() // 1000, np.int64) if times is None else np.asarray(times, np.int64)
-        column = column_of(values, "value")
-        others = [other and column_of(other, name) for name, other in (("key", keys), ("headers", headers))
-                  if other is None or len(other) == len(column)]  # fmt: skip
-        if len(others) != 2 or len(stamps) != len(column):
+        if any(other is not None and len(other) != len(values) for other in (keys, headers, times)):
             raise BadFrame("keys, headers or times are not as many as the values", None, "give one for each message")
-        if column.validity is not None:
+        if times is None:
+            times = np.full(len(values), time.time_ns() // 1000, np.int64)
+        value_column = column_of(values, "value")
+        key_column = None if keys is None else column_of(keys, "key")
+        header_column = None if headers is None else column_of(headers, "headers")
+        if value_column.validity is not None:
             raise BadFrame("a message without a value", None, "give b'' for an empty one")
-        _check_sizes(column, *others)
-        return _assembled(column, *others, stamps, [Run(producer, sequence, epoch, len(column))], base, None, 0)
+        _check_sizes(value_column, key_column, header_column)
+        runs = [Run(producer, sequence, epoch, len(values))]
+        return _assembled(value_column, key_column, header_column, np.asarray(times, np.int64), runs, base, None, 0)
 
     @staticmethod
     def join(frames: Sequence[Frame]) -> Frame:
@@ -242,7 +244,8 @@ class Frame:
             return frames[0]
         expected = frames[0].first
         for frame in frames:
-            assert frame.first == expected and not frame.header.columns & OFFSETS
+            assert frame.first == expected
+            assert not frame.header.columns & OFFSETS
             expected += frame.count
         counts = [frame.count for frame in frames]
         values = joined_columns([frame.value_column for frame in frames], counts)
@@ -279,7 +282,7 @@ def parse_header(view: memoryview) -> Header:
         raise BadFrame("the header of a frame does not have its checksum")
     if header.version != VERSION:
         raise BadFrame(f"a frame of version {header.version}", None, "read it with a newer Penstock")
-    if not HEADER_BYTES < header.length <= LARGEST_FRAME or header.length % 8 or not header.count:
+    if not HEADER_BYTES < header.length <= LARGEST_FRAME or header.length % 8 or not header.messages:
         raise BadFrame(f"a frame of {header.length} bytes", None, f"at most {LARGEST_FRAME}")
     return header
 
@@ -296,21 +299,21 @@ class _Sections(NamedTuple):
 def _sections(frame: Frame) -> _Sections:
     header = frame.header
     keys = headers = times = offsets = None
-    place = HEADER_BYTES + _padded(4 * (header.count + 1)) + _padded(header.values)
+    place = HEADER_BYTES + _padded(4 * (header.messages + 1)) + _padded(header.values)
     if header.columns & KEYS:
         keys, place = _column(frame, place, header.keys, nullable=True)
     if header.columns & HEADERS:
         headers, place = _column(frame, place, header.headers, nullable=True)
     if header.columns & TIMES:
-        times, place = np.frombuffer(frame.data, np.int64, header.count, place), place + 8 * header.count
+        times, place = np.frombuffer(frame.data, np.int64, header.messages, place), place + 8 * header.messages
     if header.columns & OFFSETS:
-        offsets, place = np.frombuffer(frame.data, np.int64, header.count, place), place + 8 * header.count
+        offsets, place = np.frombuffer(frame.data, np.int64, header.messages, place), place + 8 * header.messages
     runs = np.frombuffer(frame.data, RUN, header.runs, place)
     return _Sections(keys, headers, times, offsets, runs, place + RUN.itemsize * header.runs)
 
 
 def _column(frame: Frame, place: int, size: int, *, nullable: bool) -> tuple[Column, int]:
-    count, data, validity = frame.header.count, frame.data, None
+    count, data, validity = frame.header.messages, frame.data, None
     offsets = np.frombuffer(data, np.int32, count + 1, place)
     place += _padded(4 * (count + 1))
     if nullable:
@@ -372,11 +375,11 @@ def _cut(runs: Sequence[Run], start: int, stop: int) -> list[Run]:
     """The runs of the messages at the places `start` to `stop`."""
     cut, place = [], 0
     for run in runs:
-        begin, end = max(start, place), min(stop, place + run.count)
+        begin, end = max(start, place), min(stop, place + run.messages)
         if begin < end:
             sequence = run.sequence if run.producer == NOBODY else run.sequence + begin - place
-            cut.append(run._replace(sequence=sequence, count=end - begin))
-        place += run.count
+            cut.append(run._replace(sequence=sequence, messages=end - begin))
+        place += run.messages
     return cut
 
 
@@ -385,9 +388,9 @@ def _merged(runs: Sequence[Run]) -> list[Run]:
     merged = [runs[0]]
     for run in runs[1:]:
         last = merged[-1]
-        follows = run.producer == NOBODY or run.sequence == last.sequence + last.count
+        follows = run.producer == NOBODY or run.sequence == last.sequence + last.messages
         if run.producer == last.producer and run.epoch == last.epoch and follows:
-            merged[-1] = last._replace(count=last.count + run.count)
+            merged[-1] = last._replace(messages=last.messages + run.messages)
         else:
             merged.append(run)
     return merged
@@ -402,7 +405,7 @@ def _check_sizes(*columns: Column | None) -> None:
 def _check_structure(frame: Frame) -> None:
     """What a stranger could have written with a right checksum, and would make us read where nothing is."""
     header = frame.header
-    wanted = HEADER_BYTES + _padded(4 * (header.count + 1)) + _padded(header.values)
+    wanted = HEADER_BYTES + _padded(4 * (header.messages + 1)) + _padded(header.values)
     if wanted > header.length or header.columns & ~(KEYS | HEADERS | TIMES | OFFSETS):
         raise BadFrame("a frame whose header does not fit its body")
     try:
@@ -416,7 +419,7 @@ def _check_structure(frame: Frame) -> None:
             raise BadFrame("a frame whose offsets do not fit its values")
     _check_sizes(frame.value_column, parts.keys, parts.headers)
     if (header.producer == SEVERAL) != bool(header.runs) or (
-        header.runs and int(parts.runs["count"].sum(dtype=np.int64)) != header.count
+        header.runs and int(parts.runs["count"].sum(dtype=np.int64)) != header.messages
     ):
         raise BadFrame("a frame whose runs do not fit its messages")
     times = frame.times

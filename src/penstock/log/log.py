@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 
 from penstock.log.errors import LogClosed, UnknownTopic
 from penstock.log.frame import Frame
@@ -136,7 +136,7 @@ class Log:
     def __enter__(self) -> Log:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *failed: object) -> None:
         self.close()
 
     def _open(self, topic: Topic) -> None:

@@ -111,8 +111,8 @@ class Partition:
 
     def _repeat(self, batch: Batch, mode: Acknowledge, future: Future[Receipt]) -> bool:
         """Answer a push that is there already as if it were new: not before it is as durable as this one asks."""
-        receipt = Receipt(self.topic, self.number, batch.offset, batch.count, mode, duplicate=True)
-        end = 0 if batch.offset < 0 else batch.offset + batch.count
+        receipt = Receipt(self.topic, self.number, batch.offset, batch.messages, mode, duplicate=True)
+        end = 0 if batch.offset < 0 else batch.offset + batch.messages
         if mode is Acknowledge.MEMORY or self._is_done(end, mode):
             future.set_result(receipt)
             return False
@@ -236,10 +236,9 @@ class Partition:
             assert waiter.future is not None
             first, last = waiter.receipt.first, waiter.end - 1
             there = "they are not stored" if waiter.end > cut else "they may yet be stored"
-            waiter.future.set_exception(
-                NotAcknowledged(f"messages {first} to {last} are not {waiter.mode}: {doing} failed: {error}",
-                                self._place(), f"{there}; push them again when the disk is mended")  # fmt: skip
-            )
+            what = f"messages {first} to {last} are not {waiter.mode}: {doing} failed: {error}"
+            fix = f"{there}; push them again when the disk is mended"
+            waiter.future.set_exception(NotAcknowledged(what, self._place(), fix))
 
     def _heal(self, *, at_once: bool = False) -> bool:
         """Make the partition writable again, if that is possible now."""

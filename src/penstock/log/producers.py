@@ -18,7 +18,7 @@ _ROW = np.dtype([("producer", "<i8"), ("sequence", "<i8"), ("offset", "<i8"), ("
 
 class Batch(NamedTuple):
     sequence: int
-    count: int
+    messages: int
     offset: int
 
 
@@ -38,7 +38,7 @@ class Producers:
         self._known: dict[int, _Producer] = {}
 
     def duplicate(self, run: Run) -> Batch | None:
-        """The batch that this run repeats (its offset is -1 if forgotten), or None if it is new and follows the last one."""
+        """The batch that this run repeats (its offset is -1 if forgotten), or None if it is new and in order."""
         known = self._known.get(run.producer)
         newest = max(self._epoch_of(run.producer), known.epoch if known else 0)
         if run.epoch < newest:
@@ -54,28 +54,28 @@ class Producers:
             return None
         if run.sequence > known.next:
             raise _wrong(run, known.next, "messages before them are missing: push those first")
-        if run.sequence + run.count > known.next:
+        if run.sequence + run.messages > known.next:
             raise _wrong(run, known.next, "push the same batch again, with the same messages")
         for batch in known.batches:
-            if batch.sequence <= run.sequence and run.sequence + run.count <= batch.sequence + batch.count:
-                return Batch(run.sequence, run.count, batch.offset + run.sequence - batch.sequence)
-        return Batch(run.sequence, run.count, -1)
+            if batch.sequence <= run.sequence and run.sequence + run.messages <= batch.sequence + batch.messages:
+                return Batch(run.sequence, run.messages, batch.offset + run.sequence - batch.sequence)
+        return Batch(run.sequence, run.messages, -1)
 
     def add(self, runs: Sequence[Run], offset: int) -> None:
         """Runs that have been written from `offset` on."""
         for run in runs:
             if run.producer != NOBODY:
                 self._add(run, offset)
-            offset += run.count
+            offset += run.messages
 
     def _add(self, run: Run, offset: int) -> None:
         known = self._known.pop(run.producer, None)
         if known is None or run.epoch > known.epoch:
             known = _Producer(run.epoch, run.sequence)
         self._known[run.producer] = known  # the last to write is the last in the dictionary
-        known.batches.append(Batch(run.sequence, run.count, offset))
+        known.batches.append(Batch(run.sequence, run.messages, offset))
         del known.batches[:-REMEMBERED]
-        known.next = run.sequence + run.count
+        known.next = run.sequence + run.messages
         while len(self._known) > self._most:
             del self._known[next(iter(self._known))]
 
@@ -91,7 +91,7 @@ class Producers:
                 del self._known[number]
 
     def pack(self) -> bytes:
-        rows = [(number, batch.sequence, batch.offset, known.epoch, batch.count)
+        rows = [(number, batch.sequence, batch.offset, known.epoch, batch.messages)
                 for number, known in self._known.items() for batch in known.batches]  # fmt: skip
         return np.array(rows, _ROW).tobytes()
 
@@ -101,5 +101,5 @@ class Producers:
 
 
 def _wrong(run: Run, expected: int, fix: str) -> WrongSequence:
-    return WrongSequence(f"producer {run.producer} sends {run.count} messages from number {run.sequence},"
+    return WrongSequence(f"producer {run.producer} sends {run.messages} messages from number {run.sequence},"
                          f" and {expected} was expected", None, fix)  # fmt: skip

@@ -16,7 +16,10 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Where messages are, and what was done for them. A duplicate was there already; `first` is -1 if it is forgotten where."""
+    """Where messages are, and what was done for them.
+
+    A duplicate was there already; its `first` is -1 if nobody remembers where.
+    """
 
     topic: str
     partition: int
@@ -28,7 +31,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The messages from `first` to before `next`; `level` is where the first was found: 1, 2, ... and 0 for the store."""
+    """The messages from `first` to before `next`; `level` is where the first was found: 1, 2, ... or 0, the store."""
 
     frames: tuple[Frame, ...]
     first: int
@@ -38,7 +41,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The first offset there is, the one after the last that can be read, and the one after the last that is fsynced."""
+    """The first offset there is, the one after the last readable message, and the one after the last fsynced."""
 
     first: int
     next: int

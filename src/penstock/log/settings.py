@@ -43,7 +43,7 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LevelSettings:
-    """A ring of `capacity` bytes. `latency` is how long the next level may take, in seconds, to have what it is given."""
+    """A ring of `capacity` bytes. `latency` is how many seconds the next level may take to have what it is given."""
 
     kind: Kind
     capacity: int
@@ -76,8 +76,8 @@ class Violation:
     def __str__(self) -> str:
         acceptable = self.settings.acceptable_latency(self.throughput)
         return (
-            f"level {self.level} ({self.settings.kind.value}) of {self.settings.capacity} bytes overwrites messages before"
-            f" the next level has them: {self.settings.latency:g} s is not less than {acceptable:g} s"
+            f"level {self.level} ({self.settings.kind.value}) of {self.settings.capacity} bytes overwrites messages"
+            f" before the next level has them: {self.settings.latency:g} s is not less than {acceptable:g} s"
             f" at {self.throughput:g} bytes/s"
         )
 
@@ -90,7 +90,7 @@ DEFAULT_LEVELS = (
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How much is kept: the oldest segments go when there are more bytes, or when their messages are older (seconds)."""
+    """How much is kept: the oldest segments go when there are more bytes, or when they are older (seconds)."""
 
     bytes: int | None = None
     age: float | None = None
@@ -123,7 +123,7 @@ class Settings:
             fixes = "; ".join(f"capacity={one.capacity} for level {one.level}" for one in found)
             raise BadSettings("; ".join(map(str, found)), None, f"at least {fixes}, or a lower throughput")
         if self.throughput <= 0 or self.flush_after <= 0 or self.index_every <= 0 or self.segment_bytes < 4096:
-            raise BadSettings(f"sizes that cannot be: {self}", None, "segments have at least 4096 bytes, all else is positive")
+            raise BadSettings(f"sizes that cannot be: {self}", None, "segments of 4096 bytes or more, no zeros")
 
     def violations(self) -> tuple[Violation, ...]:
         """The levels that violate equation (1)."""

@@ -79,6 +79,6 @@ class Topics:
                 raise ValueError
         except (ValueError, KeyError, TypeError):
             raise Damaged(f"topic {name!r} cannot be read", str(file),
-                          'write {"format": 1, "partitions": the number of its directories} there') from None  # fmt: skip
+                          'write {"format": 1, "partitions": how many there are} into it') from None  # fmt: skip
         return Topic(name, int(partitions))
 

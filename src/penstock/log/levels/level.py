@@ -1,7 +1,7 @@
 """Level: the interface that all levels have, and the ring of bytes that all but the last one are.
 
-A ring lies in one buffer: eight words, a directory of frames, then the frames themselves. Positions in it only grow; the
-place of a position is its remainder by the capacity. Whoever else has the buffer mapped can read it (`shared.py`).
+A ring lies in one buffer: eight words, a directory of frames, then the frames themselves. Positions in it only grow;
+the place of a position is its remainder by the capacity. Whoever else has the buffer mapped can read it (`shared.py`).
 """
 
 from __future__ import annotations
@@ -105,10 +105,12 @@ class Ring:
         waits = next((entry for entry in kept if entry.header.base >= self.transferred), None)
         overlap = (position if waits is None else waits.position) - tail
         evicted = self._entries[place - 1].header
-        return evicted.base + evicted.count > self.transferred or (waits is not None and overlap < self.settings.overlap)
+        too_near = waits is not None and overlap < self.settings.overlap
+        return too_near or evicted.base + evicted.messages > self.transferred
 
     def write(self, frame: Frame) -> None:
-        assert frame.first == self.next and frame.bytes <= self.largest
+        assert frame.first == self.next
+        assert frame.bytes <= self.largest
         position, evict = self._place(frame.bytes)
         self._evict(evict)
         place = position % self.settings.capacity
@@ -231,7 +233,7 @@ class Ring:
         if place < self._start:
             return self._start
         header = self._entries[place].header
-        return place if offset < header.base + header.count else place + 1
+        return place if offset < header.base + header.messages else place + 1
 
     def _place(self, size: int) -> tuple[int, int]:
         """The position for a frame of this size, and up to where that overwrites."""
@@ -268,7 +270,7 @@ class Ring:
 def joined_bytes(header: Header) -> int:
     """What a frame may come to when it is joined with others, that have columns which it lacks."""
     missing = 8 * (not header.columns & TIMES) + 5 * (not header.columns & KEYS) + 5 * (not header.columns & HEADERS)
-    return header.length + missing * header.count + 64
+    return header.length + missing * header.messages + 64
 
 
 def entries_of(capacity: int) -> int:

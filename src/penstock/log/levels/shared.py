@@ -40,6 +40,8 @@ class SharedRing(Ring):
         with suppress(FileNotFoundError):  # of a process that was killed; the log's lock says that it is not alive
             os.unlink(_SHARED / name)
         self._memory = shared_memory.SharedMemory(name, create=True, size=size)
+        buffer = self._memory.buf
+        assert buffer is not None
         try:  # what is only promised would end the process when it is touched and is not there
             descriptor = os.open(_SHARED / name, os.O_RDWR)
             try:
@@ -50,8 +52,8 @@ class SharedRing(Ring):
             self._memory.close()
             self._memory.unlink()
             raise BadSettings(f"no {size} bytes of shared memory for level {number}: {error}", str(directory),
-                              "make the level smaller or leave it out, or give /dev/shm more space") from None  # fmt: skip
-        super().__init__(number, settings, memoryview(self._memory.buf), next)
+                              "make it smaller, leave it out, or give /dev/shm more space") from None  # fmt: skip
+        super().__init__(number, settings, memoryview(buffer), next)
 
     def close(self) -> None:
         super().close()
@@ -71,7 +73,7 @@ class SharedReader:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             raise UnknownTopic(f"no shared level {number} of {directory}", None,
-                               "open the log in another process first, with a level of this kind") from None  # fmt: skip
+                               "open the log in another process first, with such a level") from None  # fmt: skip
         try:
             self._map = mmap.mmap(descriptor, 0, mmap.MAP_SHARED, mmap.PROT_READ)
         finally:

@@ -36,7 +36,7 @@ class Index:
             self.positions.append(position)
             self.times.append(self.latest)
             self.offsets.append(header.base)
-        self.end = header.base + header.count
+        self.end = header.base + header.messages
         self.size = position + header.length
         self.latest = max(self.latest, header.latest)
 
@@ -64,7 +64,8 @@ class Index:
     @staticmethod
     def parse(content: bytes, base: int) -> Index | None:
         """The index in a file, or None if it is damaged or another segment's."""
-        if len(content) < 8 + _START.size or xxhash.xxh3_64_intdigest(content[8:]) != int.from_bytes(content[:8], "little"):
+        checksum = int.from_bytes(content[:8], "little")
+        if len(content) < 8 + _START.size or xxhash.xxh3_64_intdigest(content[8:]) != checksum:
             return None
         magic, every, size, first, end, latest, entries, producers = _START.unpack_from(content, 8)
         place = 8 + _START.size

@@ -14,7 +14,7 @@ _LONGEST = 1 << 20
 
 
 class Journal:
-    """Every change is fsynced before `set` returns. The file is written anew when it is much longer than its content."""
+    """Every change is fsynced before `set` returns. The file is written anew when it is much longer than need be."""
 
     def __init__(self, disk: Disk, path: Path) -> None:
         self._disk, self._path = disk, path
@@ -28,7 +28,8 @@ class Journal:
         found = scan(view, 0, 1 << 30, see=self._see)
         if any(damage.next is not None or damage.first < found.durable for damage in found.damages):
             self._file.close()
-            raise Damaged(f"{path.name} has been changed: {found.damages[0].why}", f"{path} byte {found.damages[0].position}",
+            first = found.damages[0]
+            raise Damaged(f"{path.name} has been changed: {first.why}", f"{path} byte {first.position}",
                           "restore it from a copy, or remove it: then its content is forgotten")  # fmt: skip
         self._size, self._next = found.index.size, found.index.end
         self._file.truncate(self._size)

@@ -36,7 +36,8 @@ class Finding:
 
 def open_store(disk: Disk, directory: Path, settings: Settings, producers: Producers) -> tuple[Store, list[Finding]]:
     """The store of a partition, everything in it durable, and what was found on the way."""
-    segments, findings = segments_of(disk, directory, settings.index_every), []
+    findings: list[Finding] = []
+    segments = segments_of(disk, directory, settings.index_every)
     if not segments:
         disk.open(segment_path(directory, 0), create=True).close()
         disk.sync_directory(directory)

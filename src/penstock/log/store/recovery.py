@@ -1,8 +1,9 @@
-"""Recovery: which frames of a segment can be read, what is damaged, and what only seems so because it was never finished."""
+"""Recovery: which frames of a segment can be read, and what is damaged."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ _MAGIC = int.from_bytes(MAGIC, "little")
 
 
 class Damage(NamedTuple):
-    """Bytes from `position` to `end` of a segment that are no frames; `next` is the offset after them, if it is known."""
+    """Bytes from `position` to `end` of a segment that are no frames; `next` is the offset after them, if known."""
 
     position: int
     end: int
@@ -25,7 +26,8 @@ class Damage(NamedTuple):
     why: str
 
 
-class Scan(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Scan:
     index: Index
     damages: tuple[Damage, ...]
     durable: int
@@ -34,8 +36,9 @@ class Scan(NamedTuple):
 
 def scan(view: memoryview, base: int, every: int, *, limit: int | None = None,
          see: Callable[[Frame], None] | None = None) -> Scan:  # fmt: skip
-    """All frames of a segment from offset `base` to before `limit`, shown to `see`, and what is damaged between them."""
-    index, damages, durable = Index(base, every), [], base
+    """All frames of a segment from offset `base` to before `limit`, shown to `see`, and what is damaged."""
+    index, durable = Index(base, every), base
+    damages: list[Damage] = []
     position, expected = 0, base
     while position < len(view) and (limit is None or expected < limit):
         try:

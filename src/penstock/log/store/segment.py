@@ -78,7 +78,7 @@ class Segment:
         while position < len(view) and most_bytes > 0 and (most_messages is None or most_messages > 0):
             try:
                 header = parse_header(view[position:])
-                if expected is None and header.base + header.count <= offset:
+                if expected is None and header.base + header.messages <= offset:
                     position += header.length
                     continue
                 frame = frame_at(view, position, header.base if expected is None else expected)

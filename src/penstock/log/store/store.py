@@ -95,9 +95,9 @@ class Store:
     def restart(self, upto: int) -> None:
         """After a failed fsync: begin a segment after what is known to be durable.
 
-        The kernel may have forgotten the pages that it could not write, so asking again proves nothing. What was written
-        since the last good fsync is read back, checked, and up to the offset `upto` written and fsynced anew, elsewhere.
-        The old file keeps its bytes: readers may have them mapped.
+        The kernel may have forgotten the pages that it could not write, so asking again proves nothing. What was
+        written since the last good fsync is read back, checked, and, up to the offset `upto`, written and fsynced anew,
+        elsewhere. The old file keeps its bytes: readers may have them mapped.
         """
         saved = self._read_back(upto)
         old, size, durable = self.active, self._synced_size, self.durable
@@ -165,8 +165,8 @@ class Store:
 
 def _shorter(segment: Segment, size: int, end: int) -> Index:
     index = Index(segment.base, segment.every)
-    index.offsets, index.positions, index.times = segment.index.offsets[:], segment.index.positions[:], segment.index.times[:]
-    index.latest = segment.index.latest
+    index.offsets, index.positions = segment.index.offsets[:], segment.index.positions[:]
+    index.times, index.latest = segment.index.times[:], segment.index.latest
     index.cut(size, end)
     return index
 
