@@ -51,6 +51,7 @@ class Partition:
         self.lags_since: float | None = None
         self.opened, self.bytes_in = time.monotonic(), 0
         self._healed = 0.0
+        self._failure, self._failures = "", 0
         self._closed = False
         self._lock = threading.Lock()
         self._commit = threading.RLock()
@@ -120,12 +121,15 @@ class Partition:
         return True
 
     def _make_room(self) -> None:
-        if self.broken is not None:
-            with self._commit:
-                if self.broken is not None and not self._heal():
-                    raise NotAcknowledged(f"nothing can be written: {self.broken}", self._place(),
-                                          "mend the disk; what is stored can still be read")  # fmt: skip
-        self.write_pending()
+        """Write what waits, or say why that cannot be."""
+        with self._commit:
+            failures = self._failures
+            if self.broken is None or self._heal():
+                self.write_pending()
+                if self._failures == failures:
+                    return
+            raise NotAcknowledged(f"nothing can be written: {self.broken or self._failure}", self._place(),
+                                  "mend the disk; what is stored can still be read")  # fmt: skip
 
     # ---- committing: what `Committer` calls
 
@@ -216,7 +220,8 @@ class Partition:
     def _fail(self, doing: str, error: OSError) -> None:
         """What waits for this is not acknowledged. What nobody was promised is taken back, offsets and all."""
         with self._lock:
-            self.broken = f"{doing} failed: {error}"
+            self.broken = self._failure = f"{doing} failed: {error}"
+            self._failures += 1
             self.lags_since = time.monotonic()
             kept = self.store.durable if self.store.suspect else self.store.end
             cut = max(kept, self._promised)

@@ -275,7 +275,7 @@ def joined_bytes(header: Header) -> int:
 
 def entries_of(capacity: int) -> int:
     """How many frames a ring can have."""
-    return max(16, capacity // 256)
+    return max(16, capacity // 128)
 
 
 def ring_bytes(capacity: int) -> int:

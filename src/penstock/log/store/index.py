@@ -42,11 +42,13 @@ class Index:
 
     def position(self, offset: int) -> int:
         """Where to begin to look for an offset."""
-        return self.positions[bisect_right(self.offsets, offset) - 1] if self.offsets else 0
+        place = bisect_right(self.offsets, offset) - 1
+        return self.positions[place] if place >= 0 else 0
 
     def position_at(self, time: int) -> int:
         """Where to begin to look for the first message that is not before `time`."""
-        return self.positions[max(0, bisect_left(self.times, time) - 1)] if self.times else 0
+        place = bisect_left(self.times, time) - 1
+        return self.positions[place] if place >= 0 else 0
 
     def cut(self, size: int, end: int) -> None:
         """Forget what is after `size`."""

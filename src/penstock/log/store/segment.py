@@ -137,7 +137,9 @@ class Segment:
 
     def _damaged(self, view: memoryview, position: int, offset: int, why: str) -> Damaged:
         found = find_frame(view, position, offset) if position < len(view) else None
-        after = self.limit if found is None else found[1].first
+        after: int | None
+        after = found[1].first if found is not None else self.limit or self.end
+        after = after if after > offset else None
         upto = "" if after is None else f" to {after - 1}"
         skip = "see `penstock log check`" + ("" if after is None else f"; to go on behind it, read from {after}")
         return Damaged(f"offset {offset}{upto} cannot be read: {why}", f"{self.path} byte {position}", skip, after)

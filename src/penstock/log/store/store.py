@@ -100,20 +100,29 @@ class Store:
         elsewhere. The old file keeps its bytes: readers may have them mapped.
         """
         saved = self._read_back(upto)
-        old, size, durable = self.active, self._synced_size, self.durable
-        if durable == old.base:
-            self.disk.rename(old.path, free_name(self.disk, old.path, "failed"))
-            old.close()
+        old, before, durable = self.active, (self.segments, self.active, self.end, self._synced_size), self.durable
+        if old.size == 0:  # begun by a restart that failed
+            self.segments = self.segments[:-1]
+        elif durable == old.base:
+            if old.path == segment_path(self.directory, old.base):
+                aside = free_name(self.disk, old.path, "failed")
+                self.disk.rename(old.path, aside)
+                old.path = aside
             self.segments = self.segments[:-1]
         else:
-            sealed = Segment(self.disk, old.path, old.base, old.every, _shorter(old, size, durable))
-            self.segments = (*self.segments[:-1], sealed)
-        self._begin(durable)
-        if saved:
-            self.active.append(saved)
-        self.end = self.active.end
+            index = _shorter(old, self._synced_size, durable)
+            self.segments = (*self.segments[:-1], Segment(self.disk, old.path, old.base, old.every, index))
+        try:
+            self._begin(durable)
+            if saved:
+                self.active.append(saved)
+            self.active.file.sync()
+        except OSError:
+            self.segments, self.active, self.end, self._synced_size = before
+            raise
+        self.end = self.durable = self.active.end
+        self._synced_size = self.active.size
         self.suspect = False
-        self.sync()
 
     def begin_after_damage(self, base: int) -> None:
         """Leave the last segment as it is, and begin another with the offset `base`."""
@@ -143,7 +152,10 @@ class Store:
 
     def _begin(self, base: int) -> None:
         path = segment_path(self.directory, base)
-        self.disk.open(path, create=True).close()
+        file = self.disk.open(path, create=True)
+        if file.size():  # of a beginning that failed
+            file.truncate(0)
+        file.close()
         self.disk.sync_directory(self.directory)
         every = self.settings.index_every
         if self.segments:
