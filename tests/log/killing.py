@@ -42,13 +42,17 @@ class Victim:
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment, cwd=Path(__file__).parents[2],
         )  # fmt: skip
         self.process = 0
+        self.found: list[int] = []
+        """The ends of the partitions as the server found them, before anybody could push."""
 
     def start(self) -> None:
         assert self.parent.stdin is not None and self.parent.stdout is not None
         self.parent.stdin.write("start\n")
         self.parent.stdin.flush()
         self.process = int(self.parent.stdout.readline())
-        assert self.parent.stdout.readline() == "serving\n"
+        word, *ends = self.parent.stdout.readline().split()
+        assert word == "serving"
+        self.found = [int(end) for end in ends]
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         assert self.parent.stdout is not None
@@ -87,10 +91,11 @@ def child(directory: Path, port: int) -> None:
         stopping = threading.Event()
         signal.signal(signal.SIGTERM, lambda *_: stopping.set())
         # Often enough that what is pushed to memory is partly in files when the server is killed.
-        with Log(directory, Settings(flush_after=0.02)) as log:
+        with Log(directory, Settings(flush_after=0.02, levels=tuple(one for one in Settings().levels if one.kind.value != "shared"))) as log:
             log.create(TOPIC, PARTITIONS)
+            ends = [str(log.ends(TOPIC, partition).next) for partition in range(PARTITIONS)]
             with Server(log, Listening(tcp=port, http=None, push=None, pull=None)):
-                os.write(1, b"serving\n")
+                os.write(1, f"serving {' '.join(ends)}\n".encode())
                 stopping.wait()
         status = 0
     finally:

@@ -22,8 +22,8 @@ KILLS = int(os.environ.get("PENSTOCK_LOG_KILLS", "200"))
 class Checker:
     """Knows what was stored and promised, and looks after every start whether it still is so."""
 
-    def __init__(self, address: str, mode: str) -> None:
-        self.address, self.mode = address, mode
+    def __init__(self, victim: Victim, mode: str) -> None:
+        self.victim, self.address, self.mode = victim, victim.address, mode
         self.stored: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
         self.lost = 0
 
@@ -33,17 +33,17 @@ class Checker:
             # What stood before the last few thousand messages was looked at in earlier rounds, and is again at the end.
             start = max(0, min(len(before), min(promised.found[partition], default=len(before))) - 2000)
             now = read_all(self.address, partition, start)
-            kept = before[start:]
-            assert now[: len(kept)] == kept[: len(now)], "what was stored has changed"
+            kept = before[start : self.victim.found[partition]]
+            assert now[: len(kept)] == kept, "what was stored has changed"
             if self.mode != "memory":
-                assert len(now) >= len(kept), "what was stored is gone"
+                assert start + len(kept) == len(before), "what was stored is gone"
             self.stored[partition] = before[:start] + now
             self.compare(partition, promised.found[partition])
             self.look_for_inventions(partition, start, hasty, steady)
 
     def compare(self, partition: int, promised: dict[int, bytes]) -> None:
         stored = self.stored[partition]
-        missing = {offset for offset in promised if offset >= len(stored)}
+        missing = {offset for offset in promised if offset >= self.victim.found[partition]}
         for offset, value in promised.items():
             if offset not in missing:
                 assert stored[offset] == value, f"offset {offset} was promised to {value!r}, and has {stored[offset]!r}"
@@ -79,7 +79,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path, 
     victim = Victim(tmp_path / "log")
     victim.start()
     steady = Steady(victim.address, mode)
-    checker, hasty = Checker(victim.address, mode), []
+    checker, hasty = Checker(victim, mode), []
     acknowledged = 0
     try:
         for round in range(KILLS):
