@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -136,7 +137,7 @@ def push(
             producer.send(topic, line, key=key, partition=partition)
             count += 1
         producer.flush()
-    say(f"pushed {_messages(count)} to {topic}: {acknowledge}")
+    say(f"pushed {_times(count, 'message')} to {topic}: {acknowledge}")
 
 
 @commands.command()
@@ -244,18 +245,25 @@ def stats(
 
 @commands.command()
 def check(
-    directory: Annotated[Path, typer.Argument(help="The directory of a log that no server has open.")],
+    directory: Annotated[Path, typer.Argument(help="Where the log is.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
 ) -> None:
     """Read every byte of a log and say what is damaged, and where. Nothing is changed. Ends with 1 if anything is."""
     from penstock.log.check import check as look
 
-    _report(look(directory), as_json)
-
-
-def _report(report: Any, as_json: bool) -> None:
-    say(json.dumps(report.to_json()) if as_json else str(report))
-    if not report.ok:
+    found = look(directory)
+    if as_json:
+        shown = dataclasses.asdict(found) | {"is_sound": found.is_sound}
+        say(json.dumps(shown))
+    else:
+        for note in found.notes:
+            say(f"note: {note}")
+        for damage in found.damages:
+            say(f"damaged: {damage}")
+        verdict = "sound" if found.is_sound else f"{_times(len(found.damages), 'place')} damaged"
+        say(f"{verdict}: {_times(found.topics, 'topic')}, {_times(found.partitions, 'partition')}, "
+            f"{_times(found.segments, 'segment')}, {_times(found.messages, 'message')}, {found.bytes:,} bytes")
+    if not found.is_sound:
         raise typer.Exit(1)
 
 
@@ -363,5 +371,5 @@ def _cell(value: Any) -> str:
     return f"{value:.0f}" if isinstance(value, float) else str(value)
 
 
-def _messages(count: int) -> str:
-    return "1 message" if count == 1 else f"{count:,} messages"
+def _times(count: int, name: str) -> str:
+    return f"1 {name}" if count == 1 else f"{count:,} {name}s"

@@ -41,7 +41,8 @@ class AioConnection(asyncio.Protocol):
                 _, made = await loop.create_connection(
                     lambda: AioConnection(address), address.host, address.port, ssl=context, server_hostname=name
                 )
-                reply, _ = await made.ask(requests.Hello(token=address.token, client=f"penstock {__version__}"))
+                hello = requests.Hello(token=address.token, client=f"penstock {__version__}")
+                reply, _ = await made.ask(hello, requests.GREETING)
         except (OSError, ssl.SSLError) as error:  # TimeoutError is one
             raise unreachable(address, error) from None
         assert isinstance(reply, Welcome)

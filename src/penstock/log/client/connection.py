@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import ssl
@@ -18,9 +19,10 @@ _AT_ONCE = 1 << 18
 
 
 def unreachable(address: Address, error: BaseException) -> NoServer:
-    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    number = getattr(error, "errno", None)
+    reason = os.strerror(number) if number and number > 0 else str(error) or type(error).__name__
     if isinstance(error, ssl.SSLError):
-        return NoServer(f"no TLS with {address}: {reason}", None, "does the server use TLS, and is its certificate known?")
+        return NoServer(f"no TLS with {address}: {error.reason or error}", None, "does the server use TLS, and is its certificate known?")
     return NoServer(f"no log server answers at {address}: {reason}", None, "start one: penstock log serve DIRECTORY")
 
 
@@ -44,7 +46,8 @@ class Connection:
         except OSError as error:
             raise unreachable(address, error) from None
         try:
-            said = self.ask(requests.Hello(token=address.token, client=f"penstock {__version__}"))[0]
+            hello = requests.Hello(token=address.token, client=f"penstock {__version__}")
+            said = self.ask(hello, requests.GREETING)[0]
         except BaseException:
             self.close()
             raise

@@ -18,6 +18,10 @@ class Said(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """One request or reply; its tag is the name of its class."""
 
 
+GREETING = b"\r\n\r\n"
+"""The bulk of `Hello`, for a server of another kind, which waits for the end of a line before it says what it is."""
+
+
 class Hello(Said, frozen=True):
     """The first request of a connection."""
 
