@@ -164,6 +164,7 @@ def pull(
                 most -= 1
                 if not most:
                     return
+            sys.stdout.flush()
 
 
 @commands.command()
@@ -189,6 +190,7 @@ def tail(
         for batch in consumer.batches() if follow else _until(consumer, ends):
             for message in batch:
                 _show(message, as_json)
+            sys.stdout.flush()
 
 
 @commands.command()
@@ -333,10 +335,10 @@ def _show(message: Message, as_json: bool) -> None:
         headers = json.dumps(message.headers).encode() if message.headers else None
         shown = record(message.offset, message.time, message.key, headers, message.value)
         say(json.dumps({"topic": message.topic, "partition": message.partition} | shown, ensure_ascii=False))
+    elif (raw := getattr(sys.stdout, "buffer", None)) is not None:
+        raw.write(message.value + b"\n")
     else:
-        typer.echo(message.value)
-    if not sys.stdout.isatty():
-        sys.stdout.flush()
+        say(message.value.decode("utf-8", "backslashreplace"))
 
 
 def _statistics(values: dict[str, Any]) -> str:
