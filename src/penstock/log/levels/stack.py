@@ -8,7 +8,7 @@ from penstock.log.frame import Frame, Header
 from penstock.log.levels.level import Ring, joined_bytes
 from penstock.log.levels.mapped import MappedRing
 from penstock.log.levels.memory import memory_level
-from penstock.log.levels.shared import SharedRing
+from penstock.log.levels.shared import shared_path
 from penstock.log.settings import Kind, LevelSettings, Settings
 from penstock.log.store.store import Store
 
@@ -140,9 +140,9 @@ class Stack:
             case Kind.MEMORY:
                 return memory_level(number, settings, next)
             case Kind.SHARED:
-                return SharedRing(number, settings, next, self._directory)
+                return MappedRing(number, settings, next, shared_path(self._directory, number))
             case Kind.MAPPED:
-                return MappedRing(number, settings, next, self._directory)
+                return MappedRing(number, settings, next, self._directory / f"level-{number}.ring")
 
 
 def _halves(frame: Frame, largest: int) -> list[Frame]:
