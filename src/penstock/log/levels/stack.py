@@ -26,6 +26,7 @@ class Stack:
         self.levels: tuple[Ring, ...] = ()
         self._aside: list[Frame] = []
         """Frames that no level can hold, on their way to the store."""
+        self._aside_bytes = 0
         self._built = False
 
     def fits(self, header: Header) -> bool:
@@ -36,7 +37,7 @@ class Stack:
     @property
     def unstored(self) -> int:
         """The bytes that the store may have to take, at most."""
-        return sum(level.needed for level in self.levels) + sum(frame.bytes for frame in self._aside)
+        return sum([level.needed for level in self.levels]) + self._aside_bytes
 
     @property
     def wants_storing(self) -> bool:
@@ -55,6 +56,7 @@ class Stack:
             self._transfer(place, all=True)
             level.skip_to(frame.next)
         self._aside.append(frame)
+        self._aside_bytes += frame.bytes
         return False
 
     def pending(self) -> list[Frame]:
@@ -63,7 +65,7 @@ class Stack:
         return [*self._aside, *(self.levels[-1].transfer(all=True) if self.levels else ())]
 
     def stored(self, upto: int, batches: list[Frame]) -> None:
-        self._aside = [frame for frame in self._aside if frame.first >= upto]
+        self._keep_aside([frame for frame in self._aside if frame.first >= upto])
         if self.levels:
             self.levels[-1].transferred_to(upto, batches)
 
@@ -79,7 +81,7 @@ class Stack:
 
     def truncate(self, offset: int) -> None:
         """Take back the messages from `offset` on."""
-        self._aside = [frame for frame in self._aside if frame.first < offset]
+        self._keep_aside([frame for frame in self._aside if frame.first < offset])
         for level in self.levels:
             level.truncate(offset)
 
@@ -104,6 +106,9 @@ class Stack:
             if not more:
                 return frames
             frames = frames + more
+
+    def _keep_aside(self, frames: list[Frame]) -> None:
+        self._aside, self._aside_bytes = frames, sum(frame.bytes for frame in frames)
 
     def _put(self, place: int, frame: Frame) -> None:
         level = self.levels[place]
