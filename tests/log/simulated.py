@@ -42,7 +42,8 @@ class Inode:
             if fate == "torn":
                 pieces = [(0, chance.randrange(len(data) + 1))]
             elif fate == "sectors":
-                pieces = [(at, min(at + SECTOR, len(data))) for at in range(0, len(data), SECTOR) if chance.random() < 0.5]
+                starts = [at for at in range(0, len(data), SECTOR) if chance.random() < 0.5]
+                pieces = [(at, min(at + SECTOR, len(data))) for at in starts]
             for begin, end in pieces:
                 _put(content, position + begin, data[begin:end])
         return bytes(content)

@@ -99,7 +99,8 @@ def _check_segment(segment: Segment, found: _Found, in_use: bool) -> None:
         after = damage.next if damage.next is not None else (durable if durable > damage.first else None)
         if last and is_torn(damage, durable):
             if not in_use:
-                found.notes.append(f"{place} byte {damage.position}: a write did not end; opening the log sets it aside")
+                said = "a write did not end; opening the log sets it aside"
+                found.notes.append(f"{place} byte {damage.position}: {said}")
         else:
             found.damages.append(Finding(place, damage.position, damage.first, after, damage.why, "not changed"))
     reached = max(result.index.end, *(damage.next or result.index.end for damage in result.damages), 0)

@@ -108,7 +108,7 @@ class Frame:
 
     @property
     def value_column(self) -> Column:
-        return _column(self, HEADER_BYTES, self.header.values, nullable=False)[0]
+        return _sections(self).values
 
     @property
     def key_column(self) -> Column | None:
@@ -172,10 +172,10 @@ class Frame:
             return self
         parts = _sections(self)
         return _assembled(
-            self.value_column.slice(start, stop),
+            parts.values.slice(start, stop),
             parts.keys and parts.keys.slice(start, stop),
             parts.headers and parts.headers.slice(start, stop),
-            self.times[start:stop],
+            self.header.earliest if parts.times is None else parts.times[start:stop],
             _cut(self.runs, start, stop),
             self.first + start if parts.offsets is None else int(parts.offsets[start]),
             None if parts.offsets is None else parts.offsets[start:stop],
@@ -190,7 +190,7 @@ class Frame:
             return None
         parts, offsets = _sections(self), self.offsets[mask]
         runs = [Run(NOBODY, 0, 0, len(offsets))]
-        return _assembled(self.value_column.take(mask), parts.keys and parts.keys.take(mask),
+        return _assembled(parts.values.take(mask), parts.keys and parts.keys.take(mask),
                           parts.headers and parts.headers.take(mask), self.times[mask], runs, int(offsets[0]),
                           offsets, self.header.durable)  # fmt: skip
 
@@ -199,11 +199,12 @@ class Frame:
         start = max(0, offset - self.first)
         stop = self.count if most_messages is None else min(self.count, start + max(1, most_messages))
         if self.bytes > most_bytes or start:
-            ends = self.value_column.offsets.astype(np.int64)
-            for column in (self.key_column, self.header_column):
+            parts = _sections(self)
+            ends: npt.NDArray[Any] = parts.values.offsets
+            for column in (parts.keys, parts.headers):
                 if column is not None:
-                    ends += column.offsets
-            fitting = int(np.searchsorted(ends, ends[start] + most_bytes, side="right")) - 1
+                    ends = ends + column.offsets.astype(np.int64)
+            fitting = int(ends.searchsorted(int(ends[start]) + most_bytes, side="right")) - 1
             stop = min(stop, max(fitting, start + 1))
         return self.slice(start, stop)
 
@@ -226,8 +227,7 @@ class Frame:
             raise BadFrame("a frame without messages", None, "leave it out")
         if any(other is not None and len(other) != len(values) for other in (keys, headers, times)):
             raise BadFrame("keys, headers or times are not as many as the values", None, "give one for each message")
-        if times is None:
-            times = np.full(len(values), time.time_ns() // 1000, np.int64)
+        stamps = time.time_ns() // 1000 if times is None else np.asarray(times, np.int64)
         value_column = column_of(values, "value")
         key_column = None if keys is None else column_of(keys, "key")
         header_column = None if headers is None else column_of(headers, "headers")
@@ -235,7 +235,7 @@ class Frame:
             raise BadFrame("a message without a value", None, "give b'' for an empty one")
         _check_sizes(value_column, key_column, header_column)
         runs = [Run(producer, sequence, epoch, len(values))]
-        return _assembled(value_column, key_column, header_column, np.asarray(times, np.int64), runs, base, None, 0)
+        return _assembled(value_column, key_column, header_column, stamps, runs, base, None, 0)
 
     @staticmethod
     def join(frames: Sequence[Frame]) -> Frame:
@@ -248,12 +248,15 @@ class Frame:
             assert not frame.header.columns & OFFSETS
             expected += frame.count
         counts = [frame.count for frame in frames]
-        values = joined_columns([frame.value_column for frame in frames], counts)
-        keys = joined_columns([frame.key_column for frame in frames], counts)
-        headers = joined_columns([frame.header_column for frame in frames], counts)
+        parts = [_sections(frame) for frame in frames]
+        values = joined_columns([part.values for part in parts], counts)
+        keys = joined_columns([part.keys for part in parts], counts)
+        headers = joined_columns([part.headers for part in parts], counts)
         runs = _merged([run for frame in frames for run in frame.runs])
         assert values is not None
-        times = np.concatenate([frame.times for frame in frames])
+        times: Integers | int = frames[0].header.earliest
+        if any(frame.header.earliest != times or frame.header.latest != times for frame in frames):
+            times = np.concatenate([frame.times for frame in frames])
         return _assembled(values, keys, headers, times, runs, frames[0].first, None, frames[-1].header.durable)
 
     @staticmethod
@@ -288,6 +291,7 @@ def parse_header(view: memoryview) -> Header:
 
 
 class _Sections(NamedTuple):
+    values: Column
     keys: Column | None
     headers: Column | None
     times: Integers | None
@@ -299,7 +303,7 @@ class _Sections(NamedTuple):
 def _sections(frame: Frame) -> _Sections:
     header = frame.header
     keys = headers = times = offsets = None
-    place = HEADER_BYTES + _padded(4 * (header.messages + 1)) + _padded(header.values)
+    values, place = _column(frame, HEADER_BYTES, header.values, nullable=False)
     if header.columns & KEYS:
         keys, place = _column(frame, place, header.keys, nullable=True)
     if header.columns & HEADERS:
@@ -309,7 +313,7 @@ def _sections(frame: Frame) -> _Sections:
     if header.columns & OFFSETS:
         offsets, place = np.frombuffer(frame.data, np.int64, header.messages, place), place + 8 * header.messages
     runs = np.frombuffer(frame.data, RUN, header.runs, place)
-    return _Sections(keys, headers, times, offsets, runs, place + RUN.itemsize * header.runs)
+    return _Sections(values, keys, headers, times, offsets, runs, place + RUN.itemsize * header.runs)
 
 
 def _column(frame: Frame, place: int, size: int, *, nullable: bool) -> tuple[Column, int]:
@@ -325,7 +329,7 @@ def _assembled(
     values: Column,
     keys: Column | None,
     headers: Column | None,
-    times: Integers,
+    times: Integers | int,
     runs: Sequence[Run],
     base: int,
     offsets: Integers | None,
@@ -338,10 +342,13 @@ def _assembled(
         if column is not None:
             columns |= flag
             _add(parts, column, nullable=True)
-    earliest, latest = int(times.min()), int(times.max())
-    if earliest != latest:
-        columns |= TIMES
-        parts.append(np.ascontiguousarray(times))
+    if isinstance(times, int):
+        earliest = latest = times
+    else:
+        earliest, latest = int(times.min()), int(times.max())
+        if earliest != latest:
+            columns |= TIMES
+            parts.append(np.ascontiguousarray(times))
     if offsets is not None:
         columns |= OFFSETS
         parts.append(np.ascontiguousarray(offsets))
@@ -414,16 +421,17 @@ def _check_structure(frame: Frame) -> None:
         raise BadFrame("a frame whose header does not fit its body") from None
     if parts.end != header.length:
         raise BadFrame("a frame whose header does not fit its body")
-    for column in (frame.value_column, parts.keys, parts.headers):
+    for column in (parts.values, parts.keys, parts.headers):
         if column is not None and not column.is_sound():
             raise BadFrame("a frame whose offsets do not fit its values")
-    _check_sizes(frame.value_column, parts.keys, parts.headers)
+    _check_sizes(parts.values, parts.keys, parts.headers)
     if (header.producer == SEVERAL) != bool(header.runs) or (
         header.runs and int(parts.runs["count"].sum(dtype=np.int64)) != header.messages
     ):
         raise BadFrame("a frame whose runs do not fit its messages")
-    times = frame.times
-    if int(times.min()) != header.earliest or int(times.max()) != header.latest:
+    times = parts.times
+    found = (header.earliest, header.earliest) if times is None else (int(times.min()), int(times.max()))
+    if found != (header.earliest, header.latest):
         raise BadFrame("a frame whose times do not fit its header")
     if parts.offsets is not None and (parts.offsets[0] != header.base or (np.diff(parts.offsets) <= 0).any()):
         raise BadFrame("a frame whose messages are not in order")

@@ -19,6 +19,7 @@ from penstock.log.statistics import partition_statistics
 from penstock.log.store.commit import Committer
 from penstock.log.store.disk import Disk, RealDisk
 from penstock.log.store.opening import Finding
+from penstock.log.store.retention import retain_every
 from penstock.log.topics import Topics
 
 MOST_BYTES = 1 << 20
@@ -42,7 +43,7 @@ class Log:
             self._topics = Topics(self._disk, self.directory / "topics")
             self._groups = Groups(self._disk, self.directory)
             self._identities = Identities(self._disk, self.directory)
-            self._committer = Committer(self.settings.flush_after)
+            self._committer = Committer(self.settings.flush_after, retain_every(self.settings.retention))
         except BaseException:
             self._lock.close()
             raise
@@ -143,9 +144,11 @@ class Log:
         for number in range(topic.partitions):
             if (topic.name, number) not in self._partitions:
                 directory = self._topics.partition(topic.name, number)
-                self._partitions[topic.name, number] = Partition(
+                partition = Partition(
                     topic.name, number, directory, self.settings, self._disk, self._committer, self._identities.epoch
                 )
+                self._partitions[topic.name, number] = partition
+                self._committer.watched.append(partition)
 
     def _partition(self, topic: str, partition: int) -> Partition:
         found = self._partitions.get((topic, partition))

@@ -20,6 +20,7 @@ from penstock.log.store.commit import Committer
 from penstock.log.store.disk import Disk
 from penstock.log.store.opening import open_store
 from penstock.log.store.retention import enforce
+from penstock.log.store.store import gone
 
 _HEAL_EVERY = 1.0
 
@@ -170,17 +171,20 @@ class Partition:
                 elif self.lags_since is not None:
                     self.lags_since = time.monotonic()
             done = self._complete()
-            self._retain()
+            self.retain()
             return done
 
-    def _retain(self) -> None:
-        try:
-            enforce(self.store, self._settings.retention)
-            self.trouble = None
-        except OSError as error:
-            self.trouble = f"old segments cannot be removed: {error}"
-            if self.store.suspect:
-                self._fail("fsync", error)
+    def retain(self) -> None:
+        with self._commit:
+            if self._closed or self.broken is not None:
+                return
+            try:
+                enforce(self.store, self._settings.retention)
+                self.trouble = None
+            except OSError as error:
+                self.trouble = f"old segments cannot be removed: {error}"
+                if self.store.suspect:
+                    self._fail("fsync", error)
 
     def _is_done(self, end: int, mode: Acknowledge) -> bool:
         return mode is Acknowledge.MEMORY or end <= (
@@ -270,6 +274,8 @@ class Partition:
             self._check_open()
             if offset > self.visible or offset < 0:
                 raise OffsetOutOfRange(f"offset {offset} is not there yet", self._place(), f"read from {self.visible}")
+            if offset < self.store.first:
+                raise gone(offset, self.store.first, self._place())
             if offset == self.visible:
                 return Reading((), offset, offset, STORE)
             most = self.visible - offset

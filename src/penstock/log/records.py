@@ -92,7 +92,7 @@ class PartitionStatistics:
     writes: int
     syncs: int
     broken: str | None
-    """Why nothing can be written to it, if so."""
+    """Why nothing can be written to it, or removed from it, if so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ class Violation:
 
 DEFAULT_LEVELS = (
     LevelSettings(Kind.MEMORY, 1 * MEGABYTE, batch=1472),
-    LevelSettings(Kind.SHARED, 4 * MEGABYTE, batch=128 << 10, latency=0.02),
+    LevelSettings(Kind.SHARED, 4 * MEGABYTE, batch=32 << 10, latency=0.02),
 )
 
 

@@ -24,7 +24,7 @@ def partition_statistics(partition: Partition, settings: Settings) -> PartitionS
         segments=len(store.segments),
         writes=store.writes,
         syncs=store.syncs,
-        broken=partition.broken,
+        broken=partition.broken or partition.trouble,
     )
 
 

@@ -260,10 +260,14 @@ def test_a_full_memory_of_promises_refuses_more() -> None:
     partition = opened(disk)
     disk.room = 0
     values: list[bytes] = []
+
+    def push_for_ever() -> None:
+        while True:
+            partition.append(Frame.pack([str(len(values)).encode()]), M)
+            values.append(str(len(values)).encode())
+
     with pytest.raises(NotAcknowledged, match="nothing can be written"):
-        for number in range(1000):
-            partition.append(Frame.pack([str(number).encode()]), M)
-            values.append(str(number).encode())
+        push_for_ever()
     assert [value for _, value in read(partition)] == values
 
 

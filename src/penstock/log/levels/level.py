@@ -95,18 +95,16 @@ class Ring:
 
     def must_transfer(self, size: int) -> bool:
         """Whether a frame of this size would overwrite what the next level does not have, or the overlap with it."""
-        position, evict = self._place(size)
+        _, evict = self._place(size)
         tail, place, number = self._tail, self._start, len(self._entries) - self._start
         while place < len(self._entries) and (tail < evict or number >= self._count):
             tail, place, number = self._end(place), place + 1, number - 1
         if tail == self._tail:
             return False
-        kept = self._entries[place:]
-        waits = next((entry for entry in kept if entry.header.base >= self.transferred), None)
-        overlap = (position if waits is None else waits.position) - tail
-        evicted = self._entries[place - 1].header
-        too_near = waits is not None and overlap < self.settings.overlap
-        return too_near or evicted.base + evicted.messages > self.transferred
+        waits = self._find(self.transferred)
+        if waits < place:
+            return True
+        return waits < len(self._entries) and self._entries[waits].position - tail < self.settings.overlap
 
     def write(self, frame: Frame) -> None:
         assert frame.first == self.next

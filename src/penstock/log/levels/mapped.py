@@ -13,17 +13,13 @@ from penstock.log.settings import LevelSettings
 
 
 class MappedRing(Ring):
-    def __init__(self, number: int, settings: LevelSettings, next: int, directory: Path) -> None:
-        self._path, size = directory / f"level-{number}.ring", ring_bytes(settings.capacity)
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        try:  # a disk that is full later would end the process
-            os.posix_fallocate(descriptor, 0, size)
-            self._map = mmap.mmap(descriptor, size)
+    def __init__(self, number: int, settings: LevelSettings, next: int, path: Path) -> None:
+        self._path, size = path, ring_bytes(settings.capacity)
+        try:
+            self._map = _mapped(path, size)
         except OSError as error:
-            raise BadSettings(f"no {size} bytes for level {number}: {error}", str(self._path),
-                              "make the level smaller or leave it out, or make space") from None  # fmt: skip
-        finally:
-            os.close(descriptor)
+            raise BadSettings(f"no {size} bytes for level {number} ({settings.kind.value}): {error}", str(path),
+                              "make the level smaller or leave it out, or make space there") from None  # fmt: skip
         super().__init__(number, settings, memoryview(self._map), next)
 
     def close(self) -> None:
@@ -31,3 +27,18 @@ class MappedRing(Ring):
         self._map.close()
         with suppress(FileNotFoundError):
             os.unlink(self._path)
+
+
+def _mapped(path: Path, size: int) -> mmap.mmap:
+    with suppress(FileNotFoundError):  # of a process that was killed; the log's lock says that it is not alive
+        os.unlink(path)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        # Space that is only promised would end the process when it is touched and is not there.
+        os.posix_fallocate(descriptor, 0, size)
+        return mmap.mmap(descriptor, size)
+    except OSError:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(descriptor)

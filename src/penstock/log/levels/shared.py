@@ -1,15 +1,14 @@
-"""The level in shared memory, and how another process reads it while it is being overwritten."""
+"""The level in shared memory: where it is, and how another process reads it while it is being overwritten."""
 
 from __future__ import annotations
 
 import hashlib
 import mmap
 import os
-from contextlib import suppress
-from multiprocessing import resource_tracker, shared_memory
+import tempfile
 from pathlib import Path
 
-from penstock.log.errors import BadFrame, BadSettings, UnknownTopic
+from penstock.log.errors import BadFrame, UnknownTopic
 from penstock.log.frame import Frame
 from penstock.log.levels.level import (
     CAPACITY,
@@ -20,47 +19,20 @@ from penstock.log.levels.level import (
     RING,
     VISIBLE,
     WORDS,
-    Ring,
-    ring_bytes,
 )
-from penstock.log.settings import LevelSettings
 
-_SHARED = Path("/dev/shm")
+_SHARED = Path("/dev/shm") if os.path.isdir("/dev/shm") else Path(tempfile.gettempdir())
 _TRIES = 100
 
 
-def shared_name(directory: Path) -> str:
-    """The name of the shared memory of a partition, from where its files are."""
-    return "penstock-" + hashlib.blake2b(str(directory.resolve()).encode(), digest_size=12).hexdigest()
+def shared_path(directory: Path, number: int) -> Path:
+    """Where the shared level of a partition is, from where its files are.
 
-
-class SharedRing(Ring):
-    def __init__(self, number: int, settings: LevelSettings, next: int, directory: Path) -> None:
-        name, size = f"{shared_name(directory)}-{number}", ring_bytes(settings.capacity)
-        with suppress(FileNotFoundError):  # of a process that was killed; the log's lock says that it is not alive
-            os.unlink(_SHARED / name)
-        self._memory = shared_memory.SharedMemory(name, create=True, size=size)
-        buffer = self._memory.buf
-        assert buffer is not None
-        try:  # what is only promised would end the process when it is touched and is not there
-            descriptor = os.open(_SHARED / name, os.O_RDWR)
-            try:
-                os.posix_fallocate(descriptor, 0, size)
-            finally:
-                os.close(descriptor)
-        except OSError as error:
-            self._memory.close()
-            self._memory.unlink()
-            raise BadSettings(f"no {size} bytes of shared memory for level {number}: {error}", str(directory),
-                              "make it smaller, leave it out, or give /dev/shm more space") from None  # fmt: skip
-        super().__init__(number, settings, memoryview(buffer), next)
-
-    def close(self) -> None:
-        super().close()
-        self._memory.close()
-        with suppress(FileNotFoundError):
-            os.unlink(_SHARED / self._memory.name)
-        resource_tracker.unregister(f"/{self._memory.name}", "shared_memory")
+    `multiprocessing.shared_memory` would have its tracker remove it: that of a killed process, even what its successor
+    made under the same name; that of a reader, when the reader ends.
+    """
+    place = hashlib.blake2b(str(directory.resolve()).encode(), digest_size=12).hexdigest()
+    return _SHARED / f"penstock-{place}-{number}"
 
 
 class SharedReader:
@@ -68,7 +40,7 @@ class SharedReader:
 
     def __init__(self, directory: Path, number: int) -> None:
         """`directory` is that of the partition; `number` is the level's."""
-        path = _SHARED / f"{shared_name(directory)}-{number}"
+        path = shared_path(directory, number)
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -8,7 +8,7 @@ from penstock.log.frame import Frame, Header
 from penstock.log.levels.level import Ring, joined_bytes
 from penstock.log.levels.mapped import MappedRing
 from penstock.log.levels.memory import memory_level
-from penstock.log.levels.shared import SharedRing
+from penstock.log.levels.shared import shared_path
 from penstock.log.settings import Kind, LevelSettings, Settings
 from penstock.log.store.store import Store
 
@@ -26,6 +26,7 @@ class Stack:
         self.levels: tuple[Ring, ...] = ()
         self._aside: list[Frame] = []
         """Frames that no level can hold, on their way to the store."""
+        self._aside_bytes = 0
         self._built = False
 
     def fits(self, header: Header) -> bool:
@@ -36,7 +37,7 @@ class Stack:
     @property
     def unstored(self) -> int:
         """The bytes that the store may have to take, at most."""
-        return sum(level.needed for level in self.levels) + sum(frame.bytes for frame in self._aside)
+        return sum([level.needed for level in self.levels]) + self._aside_bytes
 
     @property
     def wants_storing(self) -> bool:
@@ -55,6 +56,7 @@ class Stack:
             self._transfer(place, all=True)
             level.skip_to(frame.next)
         self._aside.append(frame)
+        self._aside_bytes += frame.bytes
         return False
 
     def pending(self) -> list[Frame]:
@@ -63,7 +65,7 @@ class Stack:
         return [*self._aside, *(self.levels[-1].transfer(all=True) if self.levels else ())]
 
     def stored(self, upto: int, batches: list[Frame]) -> None:
-        self._aside = [frame for frame in self._aside if frame.first >= upto]
+        self._keep_aside([frame for frame in self._aside if frame.first >= upto])
         if self.levels:
             self.levels[-1].transferred_to(upto, batches)
 
@@ -79,7 +81,7 @@ class Stack:
 
     def truncate(self, offset: int) -> None:
         """Take back the messages from `offset` on."""
-        self._aside = [frame for frame in self._aside if frame.first < offset]
+        self._keep_aside([frame for frame in self._aside if frame.first < offset])
         for level in self.levels:
             level.truncate(offset)
 
@@ -104,6 +106,9 @@ class Stack:
             if not more:
                 return frames
             frames = frames + more
+
+    def _keep_aside(self, frames: list[Frame]) -> None:
+        self._aside, self._aside_bytes = frames, sum(frame.bytes for frame in frames)
 
     def _put(self, place: int, frame: Frame) -> None:
         level = self.levels[place]
@@ -140,9 +145,9 @@ class Stack:
             case Kind.MEMORY:
                 return memory_level(number, settings, next)
             case Kind.SHARED:
-                return SharedRing(number, settings, next, self._directory)
+                return MappedRing(number, settings, next, shared_path(self._directory, number))
             case Kind.MAPPED:
-                return MappedRing(number, settings, next, self._directory)
+                return MappedRing(number, settings, next, self._directory / f"level-{number}.ring")
 
 
 def _halves(frame: Frame, largest: int) -> list[Frame]:

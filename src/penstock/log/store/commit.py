@@ -16,14 +16,21 @@ class Committed(Protocol):
     def sync_pending(self, *, due: bool) -> int:
         """Fsync, if somebody waits for it or it is due."""
 
+    def retain(self) -> None:
+        """Remove what need not be kept."""
+
     @property
     def lags_since(self) -> float | None:
         """When the oldest message that is not fsynced came (monotonic), if there is one."""
 
 
 class Committer:
-    def __init__(self, flush_after: float) -> None:
-        self._flush_after = flush_after
+    """`retain_every` is in seconds: how often it looks for what has become too old."""
+
+    def __init__(self, flush_after: float, retain_every: float | None = None) -> None:
+        self._flush_after, self._retain_every = flush_after, retain_every
+        self._retained = time.monotonic()
+        self.watched: list[Committed] = []
         self._condition = threading.Condition()
         self._asked: dict[Committed, None] = {}
         self._lagging: dict[Committed, None] = {}
@@ -54,8 +61,8 @@ class Committer:
     def _run(self) -> None:
         while True:
             with self._condition:
-                while not self._asked and not self._stopping and not self._due():
-                    self._condition.wait(self._flush_after / 4 if self._lagging else None)
+                while not (self._asked or self._stopping or self._due() or self._must_retain()):
+                    self._condition.wait(self._flush_after / 4 if self._lagging else self._retain_every)
                 if self._stopping:
                     return
                 asked, self._asked = list(self._asked), {}
@@ -63,6 +70,13 @@ class Committer:
                 for partition in due:
                     del self._lagging[partition]
             self._round(asked, due)
+            if self._must_retain():
+                self._retained = time.monotonic()
+                for partition in tuple(self.watched):
+                    partition.retain()
+
+    def _must_retain(self) -> bool:
+        return self._retain_every is not None and time.monotonic() - self._retained >= self._retain_every
 
     def _due(self) -> list[Committed]:
         now = time.monotonic()

@@ -26,5 +26,10 @@ def enforce(store: Store, retention: Retention, now: float | None = None) -> int
     return dropped
 
 
+def retain_every(retention: Retention) -> float | None:
+    """How often to look, in seconds."""
+    return None if retention.age is None else min(max(retention.age / 10, 0.05), 60.0)
+
+
 def _is_old(segment: Segment, age: float, now: float | None) -> bool:
     return segment.index.latest < ((time.time() if now is None else now) - age) * 1e6

@@ -71,8 +71,7 @@ class Store:
         segments = self.segments
         place = bisect_right(segments, offset, key=lambda segment: segment.base) - 1
         if place < 0:
-            raise OffsetOutOfRange(f"offset {offset} is no longer there", str(self.directory),
-                                   f"read from {segments[0].base}, the oldest that is kept")  # fmt: skip
+            raise gone(offset, segments[0].base, str(self.directory))
         try:
             return segments[place].read(offset, most_bytes, most_messages)
         except FileNotFoundError:  # removed a moment ago
@@ -173,6 +172,10 @@ class Store:
                 saved.append(copy)
                 place = copy.next
         return saved
+
+
+def gone(offset: int, first: int, place: str) -> OffsetOutOfRange:
+    return OffsetOutOfRange(f"offset {offset} is no longer there", place, f"read from {first}, the oldest that is kept")
 
 
 def _shorter(segment: Segment, size: int, end: int) -> Index:
