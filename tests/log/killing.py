@@ -46,7 +46,8 @@ class Victim:
         """The ends of the partitions as the server found them, before anybody could push."""
 
     def start(self) -> None:
-        assert self.parent.stdin is not None and self.parent.stdout is not None
+        assert self.parent.stdin is not None
+        assert self.parent.stdout is not None
         self.parent.stdin.write("start\n")
         self.parent.stdin.flush()
         self.process = int(self.parent.stdout.readline())

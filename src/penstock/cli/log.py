@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.log_output import show, statistics, table, times
 from penstock.cli.output import complain, say
 from penstock.errors import BadEndpoint, BadExpression
 
 if TYPE_CHECKING:
     from penstock.log.client.address import Address
-    from penstock.log.client.cursors import Message, Messages
+    from penstock.log.client.cursors import Messages
 
 SERVER = "127.0.0.1:19997"
 _EXAMPLES = (
@@ -40,7 +41,8 @@ ServerName = Annotated[str, typer.Option("--server", "-s", help="Where the serve
 Token = Annotated[str, typer.Option(envvar="PENSTOCK_LOG_TOKEN", help="The server's token.", show_envvar=True)]
 Authority = Annotated[str | None, typer.Option(help="Use TLS; the file that holds the server's certificate.")]
 TopicName = Annotated[str, typer.Argument(help="The topic.")]
-Where = Annotated[str, typer.Option(help="Only messages for which this is true, like \"total < 100 AND status = 'P'\".")]
+Where = Annotated[str, typer.Option(help="Only messages for which this is true, like \"total < 9 AND status = 'P'\".")]
+Create = Annotated[list[str] | None, typer.Option(help="Make this topic if it is not there: name or name:4.")]
 Select = Annotated[
     list[str] | None, typer.Option(help="Make new messages of expressions, like id=id or gross='total * 1.19'.")
 ]
@@ -58,7 +60,7 @@ class Mode(StrEnum):
 @commands.command()
 def serve(
     directory: Annotated[Path, typer.Argument(help="Where the log is, or shall be.")],
-    host: Annotated[str, typer.Option(help="Listen at this address; other than loopback only with a token.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Listen here; elsewhere than at loopback only with a token.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="TCP; 0 is any, -1 none.", min=-1, max=65535)] = 19997,
     http_port: Annotated[int, typer.Option(help="HTTP.", min=-1, max=65535)] = 19996,
     push_port: Annotated[int, typer.Option(help="UDP, pushes.", min=-1, max=65535)] = 19999,
@@ -66,8 +68,8 @@ def serve(
     token: Token = "",
     certificate: Annotated[str | None, typer.Option(help="Use TLS for TCP and HTTP: a PEM file.")] = None,
     key: Annotated[str | None, typer.Option(help="The certificate's private key, if in a file of its own.")] = None,
-    create: Annotated[list[str] | None, typer.Option(help="Make this topic if it is not there: name or name:4.")] = None,
-    keep_bytes: Annotated[int | None, typer.Option(help="Keep at most about so many bytes of a partition.", min=1)] = None,
+    create: Create = None,
+    keep_bytes: Annotated[int | None, typer.Option(help="Keep about so many bytes of a partition.", min=1)] = None,
     keep_hours: Annotated[float | None, typer.Option(help="Remove messages that are older.", min=0)] = None,
 ) -> None:
     """Serve a log over TCP, HTTP and UDP until Ctrl-C or SIGTERM; then everything is answered and fsynced."""
@@ -76,8 +78,8 @@ def serve(
     from penstock.log.server.serve import Server
     from penstock.log.settings import Retention, Settings
 
-    ports = [None if number < 0 else number for number in (port, http_port, push_port, pull_port)]
-    listening = Listening(host, *ports, token=token, certificate=certificate, key=key)
+    tcp, http, pushes, pulls = (None if number < 0 else number for number in (port, http_port, push_port, pull_port))
+    listening = Listening(host, tcp, http, pushes, pulls, token, certificate, key)
     retention = Retention(keep_bytes, None if keep_hours is None else keep_hours * 3600)
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -117,9 +119,9 @@ def _serving(directory: Path, server: Any) -> str:
 @commands.command()
 def push(
     topic: TopicName,
-    messages: Annotated[list[str] | None, typer.Argument(help="Messages; without any, lines of standard input.")] = None,
+    messages: Annotated[list[str] | None, typer.Argument(help="Messages; if none, lines of standard input.")] = None,
     key: Annotated[str | None, typer.Option(help="Their key: messages of one key stay in order.")] = None,
-    partition: Annotated[int | None, typer.Option("--partition", "-p", min=0, help="The partition; else the key says.")] = None,
+    partition: Annotated[int | None, typer.Option("--partition", "-p", min=0, help="Else the key says.")] = None,
     acknowledge: Annotated[Mode, typer.Option(help="When a message counts as pushed.")] = Mode.FSYNCED,
     create: Annotated[int, typer.Option(help="Make the topic with so many partitions if it is not there.", min=0)] = 0,
     server: ServerName = SERVER,
@@ -130,14 +132,14 @@ def push(
     from penstock.log.client.producer import Producer
 
     count = 0
-    options = {"acknowledge": str(acknowledge), "create": create}
-    with Producer(_address(server, token, authority), **options) as producer:
-        lines = (text.encode() for text in messages) if messages else (line.rstrip(b"\r\n") for line in sys.stdin.buffer)
-        for line in lines:
-            producer.send(topic, line, key=key, partition=partition)
+    address = _address(server, token, authority)
+    with Producer(address, acknowledge=str(acknowledge), create=create) as producer:
+        for line in map(str.encode, messages) if messages else sys.stdin.buffer:
+            value = line if messages else line.rstrip(b"\r\n")
+            producer.send(topic, value, key=key, partition=partition)
             count += 1
         producer.flush()
-    say(f"pushed {_times(count, 'message')} to {topic}: {acknowledge}")
+    say(f"pushed {times(count, 'message')} to {topic}: {acknowledge}")
 
 
 @commands.command()
@@ -160,7 +162,7 @@ def pull(
         ends = {place: consumer.end(*place) for place in consumer.cursors}
         for batch in _until(consumer, ends):
             for message in batch:
-                _show(message, as_json)
+                show(message, as_json)
                 most -= 1
                 if not most:
                     return
@@ -189,13 +191,13 @@ def tail(
             consumer.seek(*place, max(consumer.first(*place), end - lines))
         for batch in consumer.batches() if follow else _until(consumer, ends):
             for message in batch:
-                _show(message, as_json)
+                show(message, as_json)
             sys.stdout.flush()
 
 
 @commands.command()
 def topics(
-    create: Annotated[list[str] | None, typer.Option(help="Make this topic if it is not there: name or name:4.")] = None,
+    create: Create = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     server: ServerName = SERVER,
     token: Token = "",
@@ -209,17 +211,16 @@ def topics(
         for name, count in map(_topic, create or ()):
             connection.ask(requests.Create(name, count))
         known: Any = connection.ask(requests.Topics())[0]
-        found = [(name, number, connection.ask(requests.AskEnds(name, number))[0])
-                 for name, count in sorted(known.topics.items()) for number in range(count)]  # fmt: skip
-    rows: list[dict[str, Any]] = [
-        {"topic": name, "partition": number, "first": ends.first, "next": ends.next, "durable": ends.durable}
-        for name, number, ends in found
-    ]
+        rows = []
+        for name, number in ((name, number) for name, count in sorted(known.topics.items()) for number in range(count)):
+            ends: Any = connection.ask(requests.AskEnds(name, number))[0]
+            offsets = {"first": ends.first, "next": ends.next, "durable": ends.durable}
+            rows.append({"topic": name, "partition": number} | offsets)
     if as_json:
         for row in rows:
             say(json.dumps(row))
     else:
-        say(_table(rows) if rows else "no topics: penstock log topics --create NAME makes one")
+        say(table(rows) if rows else "no topics: penstock log topics --create NAME makes one")
 
 
 @commands.command()
@@ -242,7 +243,7 @@ def stats(
     elif prometheus:
         say(exposition(reply.values).rstrip())
     else:
-        say(_statistics(reply.values))
+        say(statistics(reply.values))
 
 
 @commands.command()
@@ -262,9 +263,9 @@ def check(
             say(f"note: {note}")
         for damage in found.damages:
             say(f"damaged: {damage}")
-        verdict = "sound" if found.is_sound else f"{_times(len(found.damages), 'place')} damaged"
-        say(f"{verdict}: {_times(found.topics, 'topic')}, {_times(found.partitions, 'partition')}, "
-            f"{_times(found.segments, 'segment')}, {_times(found.messages, 'message')}, {found.bytes:,} bytes")
+        verdict = "sound" if found.is_sound else f"{times(len(found.damages), 'place')} damaged"
+        say(f"{verdict}: {times(found.topics, 'topic')}, {times(found.partitions, 'partition')}, "
+            f"{times(found.segments, 'segment')}, {times(found.messages, 'message')}, {found.bytes:,} bytes")
     if not found.is_sound:
         raise typer.Exit(1)
 
@@ -309,8 +310,7 @@ def _until(consumer: Any, ends: dict[tuple[str, int], int]) -> Any:
         found: list[Messages] = consumer.poll(1.0) if consumer.cursors else consumer.left()
         if not found and not consumer.cursors:
             return
-        for batch in found:
-            yield batch
+        yield from found
 
 
 class _quiet_pipe:
@@ -326,52 +326,3 @@ class _quiet_pipe:
         if isinstance(error, KeyboardInterrupt):
             raise typer.Exit(0)
         return False
-
-
-def _show(message: Message, as_json: bool) -> None:
-    from penstock.log.server.http import record
-
-    if as_json:
-        headers = json.dumps(message.headers).encode() if message.headers else None
-        shown = record(message.offset, message.time, message.key, headers, message.value)
-        say(json.dumps({"topic": message.topic, "partition": message.partition} | shown, ensure_ascii=False))
-    elif (raw := getattr(sys.stdout, "buffer", None)) is not None:
-        raw.write(message.value + b"\n")
-    else:
-        say(message.value.decode("utf-8", "backslashreplace"))
-
-
-def _statistics(values: dict[str, Any]) -> str:
-    server = values["server"]
-    shown = {name: count for name, count in server.items() if count or name in ("pushed_messages", "pulled_messages")}
-    parts = [_table([{"server": name.replace("_", " "), "": f"{count:,}"} for name, count in shown.items()])]
-    rows, levels = [], []
-    for one in values["partitions"]:
-        place = {"topic": one["topic"], "partition": one["partition"]}
-        counts = {name: one[name] for name in ("stored_bytes", "segments", "writes", "syncs")}
-        rows.append(place | one["ends"] | counts | {"broken": one["broken"] or ""})
-        for level in one["levels"]:
-            names = ("level", "kind", "capacity", "hits", "misses", "batches", "mean_batch")
-            times = {"available": _seconds(level["available"]), "computed": _seconds(level["available_computed"])}
-            levels.append(place | {name: level[name] for name in names} | times)
-    parts += [_table(found) for found in (rows, levels) if found]
-    return "\n\n".join(parts)
-
-
-def _seconds(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g} s"
-
-
-def _table(rows: list[dict[str, Any]]) -> str:
-    cells = [[name.replace("_", " ") for name in rows[0]], *([_cell(value) for value in row.values()] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-                     for row in cells)  # fmt: skip
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.0f}" if isinstance(value, float) else str(value)
-
-
-def _times(count: int, name: str) -> str:
-    return f"1 {name}" if count == 1 else f"{count:,} {name}s"

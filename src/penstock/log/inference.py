@@ -93,7 +93,8 @@ def _learn(expression: Expr, expected: Type | None, body: _Place, item: _Place |
             place = _place(collection.path, collection.root, body, item) if isinstance(collection, Field) else None
             _learn(predicate, BOOLEAN, body, None if place is None else place.inside())
         case nodes.Case(branches, otherwise):
-            shown = next((kind for value in (*(each for _, each in branches), otherwise) if (kind := _family(value))), None)
+            values = (*(value for _, value in branches), otherwise)
+            shown = next((kind for value in values if (kind := _family(value))), None)
             for test, value in branches:
                 learn(test, BOOLEAN)
                 learn(value, expected or shown)

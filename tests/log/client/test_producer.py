@@ -174,7 +174,7 @@ def breaking(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         pushed(self, number, size, future)
 
     monkeypatch.setattr(Connection, "pushed", broken)
-    yield pushes
+    return pushes
 
 
 @pytest.mark.parametrize("every", [2, 7])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import socket
 import time
@@ -123,7 +124,7 @@ def test_loss_doubles_and_disorder_change_which_messages_are_there_but_not_what_
     for packet in arriving:
         group = udp.gather(*_one(packet)).groups[0]
         cuts = group.offsets.tolist()
-        expected[group.partition] += [group.values.tobytes()[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+        expected[group.partition] += [group.values.tobytes()[a:b] for a, b in itertools.pairwise(cuts)]
     for partition in (0, 1):
         assert wait_for(log, len(expected[partition]), partition) == expected[partition]
 

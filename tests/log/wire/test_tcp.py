@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ def test_a_stream_gives_the_frames_however_it_is_cut(sent: list[tuple[int, bytes
     stream = b"".join(packed(*frame) for frame in sent)
     places = sorted({0, len(stream), *(min(cut, len(stream)) for cut in cuts)})
     reader, found = tcp.Reader(), []
-    for start, end in zip(places, places[1:], strict=False):
+    for start, end in itertools.pairwise(places):
         found += [(each.number, bytes(each.head), bytes(each.bulk)) for each in reader.feed(stream[start:end])]
     assert found == sent
     assert reader.held == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 
 import numpy as np
@@ -30,7 +31,7 @@ def found(gathered: udp.Gathered) -> dict[tuple[bytes, int, str], list[bytes]]:
     for group in gathered.groups:
         cuts = group.offsets.tolist()
         values = group.values.tobytes()
-        result[group.topic, group.partition, group.mode] = [values[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+        result[group.topic, group.partition, group.mode] = [values[a:b] for a, b in itertools.pairwise(cuts)]
     return result
 
 

@@ -66,7 +66,7 @@ class Batch:
     keys: list[bytes | None] = field(default_factory=list)
     headers: list[bytes | None] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
-    bytes: int = 0
+    size: int = 0
     born: float = field(default_factory=time.monotonic)
     future: Future[Placed] = field(default_factory=Future)
     frame: Frame | None = None
@@ -82,7 +82,7 @@ class Batch:
         if headers is not None:
             self.headers.extend([None] * (self.count - len(self.headers)))
             self.headers.append(headers)
-        self.bytes += size
+        self.size += size
         self.count += 1
         return self.count - 1
 

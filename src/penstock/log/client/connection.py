@@ -22,7 +22,8 @@ def unreachable(address: Address, error: BaseException) -> NoServer:
     number = getattr(error, "errno", None)
     reason = os.strerror(number) if number and number > 0 else str(error) or type(error).__name__
     if isinstance(error, ssl.SSLError):
-        return NoServer(f"no TLS with {address}: {error.reason or error}", None, "does the server use TLS, and is its certificate known?")
+        return NoServer(f"no TLS with {address}: {error.reason or error}", None,
+                        "does the server use TLS, and is its certificate known?")  # fmt: skip
     return NoServer(f"no log server answers at {address}: {reason}", None, "start one: penstock log serve DIRECTORY")
 
 

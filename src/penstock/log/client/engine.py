@@ -87,11 +87,11 @@ class Engine:
                 queue.open = Batch()
             batch = queue.open
             if count:
-                batch.values, batch.count, batch.bytes, index = [value], count, size, 0
+                batch.values, batch.count, batch.size, index = [value], count, size, 0
             else:
                 index = batch.add(value, key, headers, moment, size)
             self.buffered += size
-            is_full = batch.bytes >= self.sending.batch_bytes or count > 0
+            is_full = batch.size >= self.sending.batch_bytes or count > 0
             if is_full:
                 queue.seal()
                 self._sticky[topic] = self._sticky.get(topic, 0) + 1
@@ -229,7 +229,7 @@ class Engine:
         if queue.identity is None:
             queue.identity = self.identity
         while queue.ready and len(queue.sent) < IN_FLIGHT:
-            if self._on_the_way and queue.ready[0].bytes > self._credit:
+            if self._on_the_way and queue.ready[0].size > self._credit:
                 return
             try:
                 batch, frame = queue.take()
@@ -238,7 +238,7 @@ class Engine:
                 continue
             push = requests.Push(queue.topic, queue.partition, self.sending.acknowledge)
             answer = connection.send(push, frame.data)
-            self._credit -= batch.bytes
+            self._credit -= batch.size
             self._on_the_way += 1
             answer.add_done_callback(partial(self._answered, queue, batch, connection))
 
@@ -249,7 +249,7 @@ class Engine:
         if isinstance(reply, requests.Refused) and reply.number in RETRIED:
             connection.close()
             return
-        self._credit += batch.bytes
+        self._credit += batch.size
         self._on_the_way -= 1
         if batch not in queue.sent:
             return
@@ -330,7 +330,7 @@ class Engine:
 
     def _finish(self, batch: Batch, outcome: Placed | PenstockError) -> None:
         with self.lock:
-            self.buffered -= batch.bytes
+            self.buffered -= batch.size
             self.lock.notify_all()
         if not self.is_full:
             self.has_room.set()

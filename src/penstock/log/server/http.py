@@ -1,6 +1,6 @@
 """HTTP for people: a message in, a range out, topics and numbers, with `curl`.
 
-The standard library's server, one thread per connection: what needs speed speaks TCP or UDP. `routes` says what there is.
+The standard library's server, one thread per connection: what needs speed speaks TCP or UDP. `HELP` says what there is.
 """
 
 from __future__ import annotations
@@ -169,7 +169,8 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         except Exception as error:
             _LOGGER.exception("a request failed")
-            self._refuse(PenstockError(f"the server failed: {type(error).__name__}: {error}", None, "look at its output"))
+            what = f"the server failed: {type(error).__name__}: {error}"
+            self._refuse(PenstockError(what, None, "look at its output"))
         if self.service.is_stopping.is_set():
             self.close_connection = True
 
@@ -265,7 +266,8 @@ class Handler(BaseHTTPRequestHandler):
         try:
             receipt = future.result(_LONGEST_WAIT)
         except FutureTimeout:
-            raise PenstockError(f"not {mode} after {_LONGEST_WAIT:g} seconds", None, "it may still come to be") from None
+            what = f"not {mode} after {_LONGEST_WAIT:g} seconds"
+            raise PenstockError(what, None, "it may still come to be") from None
         self._send_json({
             "topic": topic, "partition": partition, "first": receipt.first, "count": receipt.count,
             "acknowledged": str(receipt.acknowledged),

@@ -45,8 +45,8 @@ class Listening:
 
     def __post_init__(self) -> None:
         if not self.token and not is_loopback(self.host):
-            raise CannotListen(f"without a token, a server does not listen at {self.host}: anybody could read and write",
-                               None, "give a token, or listen at 127.0.0.1")  # fmt: skip
+            what = f"without a token, a server does not listen at {self.host}: anybody could read and write"
+            raise CannotListen(what, None, "give a token, or listen at 127.0.0.1")
         if self.key and not self.certificate:
             raise CannotListen("a key without a certificate", None, "give both, or a certificate that holds its key")
         if not 64 <= self.packet_bytes <= udp.LARGEST_PACKET:

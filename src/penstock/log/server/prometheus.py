@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_GAUGES = ("seconds", "connections", "in_flight_bytes", "first", "next", "durable", "segments", "stored_bytes", "capacity",
-           "mean_batch", "largest_batch", "available", "available_computed", "latency", "throughput")  # fmt: skip
+_GAUGES = (
+    "seconds", "connections", "in_flight_bytes", "first", "next", "durable", "segments", "stored_bytes", "capacity",
+    "mean_batch", "largest_batch", "available", "available_computed", "latency", "throughput",
+)  # fmt: skip
 
 
 def exposition(statistics: dict[str, Any]) -> str:
@@ -52,5 +54,8 @@ def _full(name: str, prefix: str) -> str:
 def _labelled(labels: dict[str, str]) -> str:
     if not labels:
         return ""
-    escaped = {name: text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for name, text in labels.items()}
-    return "{" + ",".join(f'{name}="{text}"' for name, text in escaped.items()) + "}"
+    return "{" + ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items()) + "}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -6,7 +6,9 @@ import asyncio
 import socket
 import threading
 import time
+from collections.abc import Coroutine
 from types import TracebackType
+from typing import Any, TypeVar
 
 from penstock.log.log import Log
 from penstock.log.server.http import HttpServer
@@ -15,6 +17,7 @@ from penstock.log.server.service import Service
 from penstock.log.server.tcp import Connection
 from penstock.log.server.udp import PullPort, PushPort, UdpPort, bound_socket
 
+_Result = TypeVar("_Result")
 _LAST_ANSWERS = 10.0
 """Seconds that a server which stops waits at most for clients to take their answers."""
 
@@ -80,10 +83,13 @@ class Server:
             self._listener = self._wait(self._loop.create_server(lambda: Connection(self.service), sock=own, ssl=tls))
         if listening.http is not None:
             self._http = HttpServer(self.service, web)
-            threading.Thread(target=self._http.serve_forever, args=(0.05,), name="penstock-log-http", daemon=True).start()
+            serving = threading.Thread(
+                target=self._http.serve_forever, args=(0.05,), name="penstock-log-http", daemon=True
+            )
+            serving.start()
 
-    def _wait(self, coroutine: object) -> object:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()  # type: ignore[arg-type]
+    def _wait(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     @property
     def address(self) -> str:

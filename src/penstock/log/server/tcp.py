@@ -113,7 +113,8 @@ class Connection(asyncio.Protocol):
         elif not self.limits.is_token(request.token):
             self.service.counters.unauthorised += 1
             what = "another token" if request.token else "no token"
-            self.refuse(number, WrongToken(f"the server wants a token, and got {what}", None, "give the server's token"))
+            error = WrongToken(f"the server wants a token, and got {what}", None, "give the server's token")
+            self.refuse(number, error)
         else:
             self.is_known = True
             self.reply(number, requests.Welcome(requests.VERSION, self.limits.credit, self.reader.largest))

@@ -45,8 +45,9 @@ def bound_socket(listening: Listening, port: int, kind: socket.SocketKind = sock
         own.bind((listening.host, port))
     except OSError as error:
         own.close()
-        raise CannotListen(f"cannot listen at {listening.host}:{port}: {os.strerror(error.errno or 0)}", None,
-                           "another server may be running there; choose another port, or 0 for any") from None  # fmt: skip
+        what = f"cannot listen at {listening.host}:{port}: {os.strerror(error.errno or 0)}"
+        fix = "another server may be running there; choose another port, or 0 for any"
+        raise CannotListen(what, None, fix) from None
     return own
 
 
@@ -181,7 +182,7 @@ class PullPort(UdpPort):
         super().__init__(service, port, "penstock-log-pull", service.listening.packet_bytes)
 
     def take(self, count: int) -> None:
-        rows = []
+        rows: list[int] = []
         receiver, sender = self.receiver, self.sender
         for row in range(count):
             answer = self._answer(receiver.data[row, : receiver.sizes[row]].tobytes())

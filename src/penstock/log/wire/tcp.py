@@ -26,8 +26,8 @@ LARGEST_HEAD = 64 * 1024
 LARGEST = 72 * 1024 * 1024
 """Of a whole frame, unless a server or a client says less."""
 _OTHER_PROTOCOLS = {
-    b"GET ": "HTTP", b"POST": "HTTP", b"PUT ": "HTTP", b"HEAD": "HTTP", b"DELE": "HTTP", b"OPTI": "HTTP", b"HTTP": "HTTP",
-    b"\x16\x03\x01": "TLS", b"\x16\x03\x03": "TLS",
+    b"GET ": "HTTP", b"POST": "HTTP", b"PUT ": "HTTP", b"HEAD": "HTTP", b"DELE": "HTTP", b"OPTI": "HTTP",
+    b"HTTP": "HTTP", b"\x16\x03\x01": "TLS", b"\x16\x03\x03": "TLS",
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ a push has its messages; a pull has the first offset (8 bytes) and how many byte
 most (4 bytes). A reply has no name; it has the offset of its first message, the offset to go on with, and the offset
 where the log ends (8 bytes each), then its messages. An acknowledgement has the offset of the first message (8 bytes).
 
-*Messages* are the bytes of one message, if the count is one; otherwise the length of each (2 bytes) and then their bytes.
+*Messages* are the bytes of one message, if the count is one; otherwise the length of each (2 bytes), then their bytes.
 """
 
 from __future__ import annotations
@@ -172,10 +172,11 @@ def read_answer(packet: bytes) -> PullReply | Acknowledgement:
     except ValueError:
         error = Number.INTERNAL
     if kind == ACKNOWLEDGEMENT and len(rest) == _FIRST.size and not name:
-        return Acknowledgement(number, error, MODES[flags & _MODE], *_FIRST.unpack(rest), count)
+        return Acknowledgement(number, error, MODES[flags & _MODE], _FIRST.unpack(rest)[0], count)
     if kind != REPLY or name or len(rest) < _PLACES.size:
         raise BadPacket("a packet is no answer")
-    return PullReply(number, error, *_PLACES.unpack_from(rest), _cut(rest[_PLACES.size :], count))
+    first, following, end = _PLACES.unpack_from(rest)
+    return PullReply(number, error, first, following, end, _cut(rest[_PLACES.size :], count))
 
 
 def _read(packet: bytes) -> tuple[int, int, int, int, int, int, int, bytes]:
@@ -267,7 +268,7 @@ class _Packets:
 
     def well_formed(self) -> Flags:
         start = self.start
-        good = (self.sizes >= HEADER.size) & (start["magic"] == _MAGIC_NUMBER) & (start["version"] == _VERSION)
+        good: Flags = (self.sizes >= HEADER.size) & (start["magic"] == _MAGIC_NUMBER) & (start["version"] == _VERSION)
         good &= (start["kind"] == PUSH) & (self.counts > 0) & (start["status"] == 0)
         good &= (start["flags"] & ~np.uint8(_HAS_PASS | _MODE)) == 0
         good &= (start["name"] > 0) & (start["name"] <= LONGEST_NAME) & (self.values_at <= self.sizes)
@@ -279,7 +280,8 @@ class _Packets:
 
     def passes(self, wanted: bytes) -> Flags:
         found = self.matrix[:, HEADER.size : HEADER.size + PASS_BYTES]
-        return (found == np.frombuffer(wanted, np.uint8)).all(axis=1)
+        same: Flags = (found == np.frombuffer(wanted, np.uint8)).all(axis=1)
+        return same
 
     def lengths(self, rows: Integers) -> Integers:
         """The length of every message in these packets."""
@@ -310,7 +312,7 @@ class _Packets:
     def _keys(self, rows: Integers) -> np.ndarray[Any, np.dtype[np.uint64]]:
         """Name, partition and mode of each packet as numbers."""
         names = self._names(rows)
-        names[_COLUMNS >= self.start["name"][rows, None]] = 0
+        names[self.start["name"][rows, None] <= _COLUMNS] = 0
         keys = np.empty((len(rows), LONGEST_NAME // 8 + 1), np.uint64)
         keys[:, 1:] = names.view(np.uint64)
         chosen = self.start[rows]
