@@ -218,3 +218,15 @@ def test_messages_that_make_no_frame_are_refused() -> None:
         Frame.pack([bytes(LARGEST_MESSAGE + 1)])
     with pytest.raises(BadFrame, match="make several of it"):
         Frame.pack([bytes(LARGEST_MESSAGE)] * 5)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.binary(max_size=12), st.integers(0, 5), st.sampled_from([NOBODY, 1])), min_size=2))
+def test_single_messages_are_joined_as_others_are(given: list[tuple[bytes, int, int]]) -> None:
+    frames = [Frame.pack([value], times=[time], base=9 + place, producer=producer, sequence=place)
+              for place, (value, time, producer) in enumerate(given)]  # fmt: skip
+    joined = Frame.parse(bytes(Frame.join(frames).data))
+    assert rows(joined) == [(value, None, None, time) for value, time, _ in given]
+    expected = [(producer, place if producer != NOBODY else 0) for place, (_, _, producer) in enumerate(given)]
+    assert _numbered(joined.runs) == expected
+    assert joined.first == 9

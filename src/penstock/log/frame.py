@@ -247,6 +247,8 @@ class Frame:
             assert frame.first == expected
             assert not frame.header.columns & OFFSETS
             expected += frame.count
+        if all(frame.header.messages == 1 and not frame.header.columns for frame in frames):
+            return _joined_singles(frames)
         counts = [frame.count for frame in frames]
         parts = [_sections(frame) for frame in frames]
         values = joined_columns([part.values for part in parts], counts)
@@ -365,6 +367,19 @@ def _assembled(
         xxhash.xxh3_64_intdigest(body), base, durable, earliest, latest, first.producer, first.sequence,
     )  # fmt: skip
     return Frame(memoryview(header.pack() + body), header)
+
+
+def _joined_singles(frames: Sequence[Frame]) -> Frame:
+    """What `join` does for frames of one value each: many tiny publishers make many of them."""
+    headers = [frame.header for frame in frames]
+    offsets = np.zeros(len(frames) + 1, np.int32)
+    np.cumsum([header.values for header in headers], out=offsets[1:])
+    start = HEADER_BYTES + 8
+    data = b"".join([frame.data[start : start + header.values] for frame, header in zip(frames, headers, strict=True)])
+    times = np.array([header.earliest for header in headers], np.int64)
+    runs = _merged([Run(header.producer, header.sequence, header.epoch, 1) for header in headers])
+    values = Column(offsets, memoryview(data))
+    return _assembled(values, None, None, times, runs, headers[0].base, None, headers[-1].durable)
 
 
 def _add(parts: list[Any], column: Column, *, nullable: bool) -> None:
