@@ -39,7 +39,8 @@ class Victim:
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
         self.parent = subprocess.Popen(
             [sys.executable, "-m", "tests.log.killing", str(directory), str(self.port)], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment, cwd=Path(__file__).parents[2],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
+            cwd=Path(__file__).parents[2],
         )  # fmt: skip
         self.process = 0
         self.found: list[int] = []
@@ -92,7 +93,7 @@ def child(directory: Path, port: int) -> None:
         stopping = threading.Event()
         signal.signal(signal.SIGTERM, lambda *_: stopping.set())
         # Often enough that what is pushed to memory is partly in files when the server is killed.
-        with Log(directory, Settings(flush_after=0.02, levels=tuple(one for one in Settings().levels if one.kind.value != "shared"))) as log:
+        with Log(directory, Settings(flush_after=0.02)) as log:
             log.create(TOPIC, PARTITIONS)
             ends = [str(log.ends(TOPIC, partition).next) for partition in range(PARTITIONS)]
             with Server(log, Listening(tcp=port, http=None, push=None, pull=None)):

@@ -50,7 +50,8 @@ def test_headers_can_be_asked() -> None:
 
 def test_a_schema_can_be_given() -> None:
     function = output_function("total = copy", schema="total DOUBLE, copy DOUBLE")
-    assert function.apply(pa.array([b'{"total":1,"copy":1.0}', b'{"total":1,"copy":2}'], pa.binary())).kept.tolist() == [0]
+    values = pa.array([b'{"total":1,"copy":1.0}', b'{"total":1,"copy":2}'], pa.binary())
+    assert function.apply(values).kept.tolist() == [0]
 
 
 @pytest.mark.parametrize(("where", "what"), [

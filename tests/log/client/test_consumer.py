@@ -69,7 +69,7 @@ def test_a_group_goes_on_where_it_committed(server: Server, log: Log) -> None:
         assert consumer.positions == {("orders", 0): 10}
     with Consumer("orders", server=server.address, group="other", partitions=[0]) as consumer:
         assert len(list(consumer.messages(timeout=0.2))) == 10
-    with Consumer("orders", server=server.address) as consumer, pytest.raises(ValueError, match="only a consumer of a group"):
+    with Consumer("orders", server=server.address) as consumer, pytest.raises(ValueError, match="only a consumer of a"):
         consumer.commit()
 
 
@@ -90,7 +90,7 @@ def test_the_server_filters_and_transforms(server: Server, log: Log) -> None:
         consumer.commit()
     assert found == [(2, {"double": 40.0}), (3, {"double": 60.0}), (4, {"double": 80.0})]
     assert log.committed("g", "orders", 0) == 10  # what did not pass is done as well
-    with Consumer("orders", where="total <", **options) as consumer, pytest.raises(BadExpression, match="expected a value"):
+    with Consumer("orders", where="total <", **options) as consumer, pytest.raises(BadExpression, match="expected"):
         list(consumer.messages(timeout=1))
 
 

@@ -88,7 +88,9 @@ def test_tls_and_a_token(serving: Callable[..., Server], certificate: tuple[str,
     assert json.loads(done.stdout) == {"orders": {"partitions": 2}}, done.stderr
 
 
-def test_a_client_that_stops_in_the_handshake_stops_nobody(serving: Callable[..., Server], certificate: tuple[str, str]) -> None:
+def test_a_client_that_stops_in_the_handshake_stops_nobody(
+    serving: Callable[..., Server], certificate: tuple[str, str]
+) -> None:
     file, key = certificate
     server = serving(certificate=file, key=key)
     with socket.create_connection(("127.0.0.1", server.http)), socket.create_connection(("127.0.0.1", server.tcp)):

@@ -65,7 +65,7 @@ def test_every_question_is_answered(server: Server) -> None:
     (requests.Pull("orders", 7, 0), Number.UNKNOWN_TOPIC),
     (requests.Pull("orders", 0, 5), Number.OUT_OF_RANGE),
     (requests.Pull("orders", 0, 0, output=requests.Output("a <")), Number.BAD_EXPRESSION),
-    (requests.Pull("orders", 0, 0, output=requests.Output("python('os:getcwd', 'STRING') = ''")), Number.BAD_EXPRESSION),
+    (requests.Pull("orders", 0, 0, output=requests.Output("python('os:getcwd', 'STRING') = 1")), Number.BAD_EXPRESSION),
     (requests.Create("../up"), Number.BAD_NAME),
     (requests.Create("orders", 3), Number.BAD_NAME),
     (requests.Hello(), Number.MALFORMED),
@@ -269,7 +269,8 @@ def test_pushes_beyond_the_credit_wait_in_the_network(serving: Callable[..., Ser
         done = threading.Event()
         watching = threading.Thread(target=watch)
         watching.start()
-        writing = threading.Thread(target=lambda: [raw.send(n, pushing(acknowledge="fsynced"), frame) for n in range(sent)])
+        push = pushing(acknowledge="fsynced")
+        writing = threading.Thread(target=lambda: [raw.send(number, push, frame) for number in range(sent)])
         writing.start()
         replies = [raw.receive() for _ in range(sent)]
         writing.join()

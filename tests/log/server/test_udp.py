@@ -109,7 +109,9 @@ def test_a_message_that_fits_no_packet_is_named_and_passed_over(server: Server, 
         assert udp.read_answer(pull.recv(5000)).messages == (b"b",)
 
 
-def test_loss_doubles_and_disorder_change_which_messages_are_there_but_not_what_they_are(server: Server, log: Log) -> None:
+def test_loss_doubles_and_disorder_change_which_messages_are_there_but_not_what_is_in_them(
+    server: Server, log: Log
+) -> None:
     chance = random.Random(5)
     packets = [udp.push("orders", number % 2, [b"%d.%d" % (number, index) for index in range(number % 4 + 1)])
                for number in range(600)]  # fmt: skip

@@ -74,6 +74,5 @@ def test_random_bytes_are_refused(noise: bytes) -> None:
 def test_frames_before_a_bad_one_are_still_given() -> None:
     reader, found = tcp.Reader(), []
     with pytest.raises(tcp.NotAFrame):
-        for each in reader.feed(packed(1, b"a", b"") + bytes(16)):
-            found.append(each.number)
+        found.extend(each.number for each in reader.feed(packed(1, b"a", b"") + bytes(16)))
     assert found == [1]
