@@ -30,14 +30,16 @@ _EXAMPLES = (
     "penstock log tail -f orders --where 'total < 100'    watch; the server filters",
     "penstock log pull orders --offset 0 --most 10        a range",
     "curl -d hello localhost:19996/topics/orders/messages the same over HTTP; GET / lists what there is",
-    "The variable PENSTOCK_LOG_TOKEN holds the token, for server and clients.",
+    "PENSTOCK_LOG_SERVER and PENSTOCK_LOG_TOKEN hold the address and the token.",
 )
 
 commands = typer.Typer(
     help="A durable message log: serve it, push to it, read it.", epilog="\n\n".join(_EXAMPLES), no_args_is_help=True
 )
 
-ServerName = Annotated[str, typer.Option("--server", "-s", help="Where the server is: host:port.")]
+ServerName = Annotated[
+    str, typer.Option("--server", "-s", envvar="PENSTOCK_LOG_SERVER", help="Where the server is: host:port.")
+]
 Token = Annotated[str, typer.Option(envvar="PENSTOCK_LOG_TOKEN", help="The server's token.", show_envvar=True)]
 Authority = Annotated[str | None, typer.Option(help="Use TLS; the file that holds the server's certificate.")]
 TopicName = Annotated[str, typer.Argument(help="The topic.")]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def show(message: Message, as_json: bool) -> None:
-    from penstock.log.server.http import record
+    from penstock.log.server.shown import record
 
     if as_json:
         headers = json.dumps(message.headers).encode() if message.headers else None

@@ -14,7 +14,7 @@ from penstock.log.frame import Frame
 from penstock.log.log import Log
 from penstock.log.server.serve import Server
 from penstock.log.settings import Acknowledge
-from penstock.log.wire import udp
+from penstock.log.wire import manypackets, udp
 from penstock.log.wire.errors import Number
 
 
@@ -124,14 +124,14 @@ def test_loss_doubles_and_disorder_change_which_messages_are_there_but_not_what_
                 time.sleep(0.01)
     expected: list[list[bytes]] = [[], []]
     for packet in arriving:
-        group = udp.gather(*_one(packet)).groups[0]
+        group = manypackets.gather(*_one(packet)).groups[0]
         cuts = group.offsets.tolist()
         expected[group.partition] += [group.values.tobytes()[a:b] for a, b in itertools.pairwise(cuts)]
     for partition in (0, 1):
         assert wait_for(log, len(expected[partition]), partition) == expected[partition]
 
 
-def _one(packet: bytes) -> tuple[udp.Bytes, udp.Integers]:
+def _one(packet: bytes) -> tuple[manypackets.Bytes, manypackets.Integers]:
     import numpy as np
 
     return np.frombuffer(packet, np.uint8).reshape(1, -1), np.array([len(packet)])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.log.wire import udp
+from penstock.log.wire import manypackets, udp
 from penstock.log.wire.errors import Number
 
 WIDTH = 400
@@ -19,14 +19,14 @@ messages = st.lists(st.binary(max_size=30), min_size=1, max_size=5)
 pushes = st.tuples(names, st.integers(0, 3), messages, st.integers(0, 2**32 - 1), st.sampled_from(udp.MODES))
 
 
-def matrix(packets: list[bytes]) -> tuple[udp.Bytes, udp.Integers]:
+def matrix(packets: list[bytes]) -> tuple[manypackets.Bytes, manypackets.Integers]:
     rows = np.full((len(packets), WIDTH), 0xAA, np.uint8)  # what an earlier packet left there
     for row, packet in zip(rows, packets, strict=True):
         row[: len(packet)] = np.frombuffer(packet, np.uint8)
     return rows, np.array([len(packet) for packet in packets], np.int64)
 
 
-def found(gathered: udp.Gathered) -> dict[tuple[bytes, int, str], list[bytes]]:
+def found(gathered: manypackets.Gathered) -> dict[tuple[bytes, int, str], list[bytes]]:
     result = {}
     for group in gathered.groups:
         cuts = group.offsets.tolist()
@@ -43,7 +43,7 @@ def test_messages_are_gathered_by_topic_and_partition_in_order(sent: list[tuple[
                                 token="secret" if with_pass else ""))  # fmt: skip
         expected[topic.encode(), partition, mode] += values
         numbers[topic.encode(), partition, mode].append(number)
-    gathered = udp.gather(*matrix(packets))
+    gathered = manypackets.gather(*matrix(packets))
     assert found(gathered) == expected
     assert {(each.topic, each.partition, each.mode): each.numbers.tolist() for each in gathered.groups} == numbers
     assert (gathered.malformed, gathered.unauthorised) == (0, 0)
@@ -65,7 +65,7 @@ def test_damaged_packets_are_counted_and_the_others_are_read(sent: list[tuple], 
         case "noise":
             damaged = bytearray(data.draw(st.binary(max_size=WIDTH)))
     packets[which] = bytes(damaged)
-    gathered = udp.gather(*matrix([good, *packets, good]))
+    gathered = manypackets.gather(*matrix([good, *packets, good]))
     assert found(gathered)[b"good", 1, ""][0] == b"kept"
     assert found(gathered)[b"good", 1, ""][-1] == b"kept"
     assert sum(len(group.packets) for group in gathered.groups) + gathered.malformed == len(packets) + 2
@@ -79,37 +79,37 @@ def test_a_cut_packet_is_malformed_unless_only_its_one_message_is_shorter() -> N
     single = udp.push("orders", 0, [b"message"])
     start = len(single) - len(b"message")
     for cut in range(len(several)):
-        assert udp.gather(*matrix([several[:cut]])).malformed == 1
+        assert manypackets.gather(*matrix([several[:cut]])).malformed == 1
     for cut in range(start):
-        assert udp.gather(*matrix([single[:cut]])).malformed == 1
+        assert manypackets.gather(*matrix([single[:cut]])).malformed == 1
 
 
 def test_forged_counts_and_lengths_are_malformed() -> None:
     packet = bytearray(udp.push("orders", 0, [b"one", b"two"]))
     for count in (0, 1000, 0xFFFF):
         packet[12:14] = count.to_bytes(2, "little")
-        assert udp.gather(*matrix([bytes(packet)])).malformed == 1
+        assert manypackets.gather(*matrix([bytes(packet)])).malformed == 1
     packet = bytearray(udp.push("orders", 0, [b"one", b"two"]))
     packet[22:24] = (0xFFFF).to_bytes(2, "little")
-    assert udp.gather(*matrix([bytes(packet)])).malformed == 1
+    assert manypackets.gather(*matrix([bytes(packet)])).malformed == 1
     packet = bytearray(udp.push("orders", 0, [b"one"]))
     packet[5] = 255
-    assert udp.gather(*matrix([bytes(packet)])).malformed == 1
+    assert manypackets.gather(*matrix([bytes(packet)])).malformed == 1
 
 
 def test_only_packets_with_the_pass_are_taken() -> None:
     packets = [udp.push("orders", 0, [b"no"]), udp.push("orders", 0, [b"wrong"], token="other"),
                udp.push("orders", 0, [b"yes"], token="secret")]  # fmt: skip
-    gathered = udp.gather(*matrix(packets), udp.pass_of("secret"))
+    gathered = manypackets.gather(*matrix(packets), udp.pass_of("secret"))
     assert found(gathered) == {(b"orders", 0, ""): [b"yes"]}
     assert (gathered.malformed, gathered.unauthorised) == (0, 2)
 
 
 def test_names_that_meet_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udp, "_FACTORS", np.zeros_like(udp._FACTORS))
+    monkeypatch.setattr(manypackets, "_FACTORS", np.zeros_like(manypackets._FACTORS))
     packets = [udp.push(name, 0, [name.encode()]) for name in ("a", "b", "a", "c")]
     expected = {(b"a", 0, ""): [b"a", b"a"], (b"b", 0, ""): [b"b"], (b"c", 0, ""): [b"c"]}
-    assert found(udp.gather(*matrix(packets))) == expected
+    assert found(manypackets.gather(*matrix(packets))) == expected
 
 
 @given(names, st.integers(0, 0xFFFF), st.integers(0, 2**63), st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
@@ -129,7 +129,7 @@ def test_a_reply_comes_back_as_it_was(values: list[bytes]) -> None:
 
 
 def test_acknowledgements_are_read_one_by_one() -> None:
-    rows = udp.acknowledgements(np.array([4, 5]), 1, "fsynced", np.array([10, 12]), np.array([2, 1]), Number.OK)
+    rows = manypackets.acknowledgements(np.array([4, 5]), 1, "fsynced", np.array([10, 12]), np.array([2, 1]), Number.OK)
     assert [udp.read_answer(row.tobytes()) for row in rows] == [
         udp.Acknowledgement(4, Number.OK, "fsynced", 10, 2), udp.Acknowledgement(5, Number.OK, "fsynced", 12, 1)
     ]  # fmt: skip

@@ -5,18 +5,17 @@ The standard library's server, one thread per connection: what needs speed speak
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeout
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from penstock import __version__
 from penstock.errors import PenstockError
@@ -24,7 +23,9 @@ from penstock.log.frame import LARGEST_MESSAGE, Frame
 from penstock.log.server.listening import is_loopback
 from penstock.log.server.prometheus import CONTENT_TYPE, exposition
 from penstock.log.server.pulls import STOPPING, look
+from penstock.log.server.query import Query
 from penstock.log.server.service import Service
+from penstock.log.server.shown import json_lines, lines
 from penstock.log.settings import Acknowledge
 from penstock.log.topics import partition_of
 from penstock.log.wire.errors import BadRequest, Number, number_of
@@ -96,36 +97,6 @@ class HttpServer(ThreadingHTTPServer):
         end = time.monotonic() + seconds
         while self.active and time.monotonic() < end:
             time.sleep(0.01)
-
-
-class Query:
-    """What stands behind the question mark; every name must be known."""
-
-    def __init__(self, text: str) -> None:
-        self.values = dict(parse_qsl(text, keep_blank_values=True))
-
-    def text(self, name: str, default: str = "") -> str:
-        return self.values.pop(name, default)
-
-    def number(self, name: str, default: float, least: float = 0, most: float = 2**53) -> float:
-        text = self.text(name, str(default))
-        try:
-            value = float(text) if "." in text else int(text)
-        except ValueError:
-            value = -1
-        if not least <= value <= most:
-            raise BadRequest(f"{name}={text} is not a number from {least:g} to {most:g}")
-        return value
-
-    def integer(self, name: str, default: int, least: int = 0, most: int = 2**53) -> int:
-        return int(self.number(name, default, least, most))
-
-    def flag(self, name: str) -> bool:
-        return self.text(name, "0").lower() not in ("0", "false", "no")
-
-    def end(self) -> None:
-        if self.values:
-            raise BadRequest(f"there is no parameter {next(iter(self.values))!r}", None, "GET / lists them")
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -287,7 +258,7 @@ class Handler(BaseHTTPRequestHandler):
             offset = query.integer("offset", 0)
         request = Pull(topic, partition, offset, 4 << 20, most, 0, durable, output)
         frames, following, end = self._pulled(request, wait)
-        shown = _lines if is_raw else _json_lines
+        shown = lines if is_raw else json_lines
         body = b"".join(line for frame in frames for line in shown(frame))
         headers = {"Penstock-Next": str(following), "Penstock-End": str(end)}
         self._send(body, "application/octet-stream" if is_raw else _LINES, headers=headers)
@@ -368,37 +339,3 @@ class _NoToken(BadRequest):
 
 class _Forbidden(BadRequest):
     status = HTTPStatus.FORBIDDEN
-
-
-def _lines(frame: Frame) -> Iterator[bytes]:
-    for value in frame.values.to_pylist():
-        yield value
-        yield b"\n"
-
-
-def _json_lines(frame: Frame) -> Iterator[bytes]:
-    columns = (frame.offsets.tolist(), frame.times.tolist(), frame.keys.to_pylist(), frame.headers.to_pylist(),
-               frame.values.to_pylist())  # fmt: skip
-    for row in zip(*columns, strict=True):
-        yield (json.dumps(record(*row), ensure_ascii=False) + "\n").encode()
-
-
-def record(offset: int, moment: int, key: bytes | None, headers: bytes | None, value: bytes) -> dict[str, Any]:
-    """A message as people read it: the value is JSON if it is, else text, else base64."""
-    found: dict[str, Any] = {"offset": offset, "time": moment}
-    if key is not None:
-        found["key"] = key.decode("utf-8", "backslashreplace")
-    if headers is not None:
-        found["headers"] = json.loads(headers)
-    try:
-        text = value.decode()
-    except UnicodeDecodeError:
-        return found | {"base64": base64.b64encode(value).decode()}
-    try:
-        return found | {"value": json.loads(text, parse_constant=_refuse_constant)}
-    except (ValueError, RecursionError):
-        return found | {"text": text}
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(name)

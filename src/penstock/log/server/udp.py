@@ -25,7 +25,7 @@ from penstock.log.server import mmsg
 from penstock.log.server.listening import CannotListen, Listening
 from penstock.log.server.service import Service
 from penstock.log.settings import Acknowledge
-from penstock.log.wire import udp
+from penstock.log.wire import manypackets, udp
 from penstock.log.wire.errors import Number, number_of
 
 _LOGGER = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ class UdpPort(threading.Thread):
 class _Owed:
     """Packets whose senders wait for an answer."""
 
-    group: udp.Group
+    group: manypackets.Group
     addresses: mmsg.Array
     address_sizes: mmsg.Array
     result: Future[Receipt] | BaseException
@@ -109,7 +109,7 @@ class PushPort(UdpPort):
         super().run()
 
     def take(self, count: int) -> None:
-        gathered = udp.gather(self.receiver.data[:count], self.receiver.sizes[:count], self.wanted_pass)
+        gathered = manypackets.gather(self.receiver.data[:count], self.receiver.sizes[:count], self.wanted_pass)
         counters = self.service.counters
         counters.udp_packets += count
         counters.udp_calls += 1
@@ -120,7 +120,7 @@ class PushPort(UdpPort):
         for group in gathered.groups:
             self._append(group, now)
 
-    def _append(self, group: udp.Group, now: int) -> None:
+    def _append(self, group: manypackets.Group, now: int) -> None:
         """What is pushed while the server stops is still stored: these packets were in the kernel already."""
         mode = Acknowledge.of(group.mode) if group.mode else Acknowledge.MEMORY
         result: Future[Receipt] | BaseException
@@ -153,13 +153,13 @@ class PushPort(UdpPort):
             counts = owed.group.counts
             firsts = first + np.cumsum(counts) - counts if error is Number.OK else np.zeros(len(counts), np.int64)
             try:
-                self._send(owed, udp.acknowledgements(
+                self._send(owed, manypackets.acknowledgements(
                     owed.group.numbers, owed.group.partition, mode, firsts, counts, error
                 ))  # fmt: skip
             except OSError:
                 _LOGGER.exception("acknowledgements could not be sent")
 
-    def _send(self, owed: _Owed, packets: udp.Bytes) -> None:
+    def _send(self, owed: _Owed, packets: manypackets.Bytes) -> None:
         count = len(packets)
         self.sender.data[:count] = packets
         self.sender.sizes[:count] = packets.shape[1]
@@ -171,7 +171,7 @@ class PushPort(UdpPort):
         super().finish()
 
 
-def _frame(group: udp.Group, now: int) -> Frame:
+def _frame(group: manypackets.Group, now: int) -> Frame:
     buffers = [None, pa.py_buffer(group.offsets), pa.py_buffer(group.values)]
     count = len(group.offsets) - 1
     return Frame.pack(pa.Array.from_buffers(pa.binary(), count, buffers), times=np.full(count, now, np.int64))
