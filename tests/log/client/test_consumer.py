@@ -73,6 +73,46 @@ def test_a_group_goes_on_where_it_committed(server: Server, log: Log) -> None:
         consumer.commit()
 
 
+def test_who_stops_in_the_middle_goes_on_there(server: Server, log: Log) -> None:
+    fill(log, 0, *(b"%d" % number for number in range(10)))
+    with Consumer("orders", server=server.address, group="g", partitions=[0]) as consumer:
+        for expected in range(4):
+            for message in consumer:
+                assert message.offset == expected
+                break
+        assert consumer.positions == {("orders", 0): 4}
+        assert [message.offset for message in consumer.messages(timeout=0.2)] == [4, 5, 6, 7, 8, 9]
+
+    async def run() -> list[int]:
+        found = []
+        async with AsyncConsumer("orders", server=server.address, group="g", partitions=[0]) as consumer:
+            for _ in range(4):
+                async for message in consumer:
+                    found.append(message.offset)
+                    break
+            assert consumer.positions == {("orders", 0): 4}
+            found += [message.offset async for message in consumer.messages(timeout=0.2)]
+        return found
+
+    assert asyncio.run(run()) == list(range(10))
+
+
+def test_a_commit_in_the_middle_does_not_include_what_was_only_looked_at(server: Server, log: Log) -> None:
+    """The answer to the next pull, in which nothing passes the filter, arrives while a batch is worked on."""
+    fill(log, 0, *(b'{"total": %d}' % number for number in range(5)))
+    with Consumer("orders", server=server.address, group="g", partitions=[0], where="total < 5", wait=0.05) as consumer:
+        messages = iter(consumer)
+        assert next(messages).offset == 0
+        fill(log, 0, *[b'{"total": 100}'] * 5)
+        time.sleep(0.3)
+        consumer.commit()
+        assert log.committed("g", "orders", 0) == 1
+        assert [next(messages).offset for _ in range(4)] == [1, 2, 3, 4]
+        assert consumer.poll(0.3) == []
+        consumer.commit()
+        assert log.committed("g", "orders", 0) == 10
+
+
 def test_batches_as_arrow(server: Server, log: Log) -> None:
     fill(log, 0, *(b"%d" % number for number in range(1000)))
     with Consumer("orders", server=server.address, partitions=[0], most_bytes=1000) as consumer:

@@ -64,22 +64,27 @@ class AsyncConsumer:
     async def batches(self, timeout: float | None = None) -> AsyncIterator[Messages]:
         """Batches as they arrive; ends when none does for `timeout` seconds."""
         while (batch := await self._next(timeout)) is not None:
-            self._handed(batch.topic, batch.partition, batch.next)
+            self.cursors[batch.topic, batch.partition].finish(batch)
             yield batch
 
     async def messages(self, timeout: float | None = None) -> AsyncIterator[Message]:
-        """Messages one by one; ends when none arrives for `timeout` seconds."""
+        """Messages one by one; ends when none arrives for `timeout` seconds. Whoever stops can go on later."""
         while (batch := await self._next(timeout)) is not None:
-            for message in batch:
-                self._handed(message.topic, message.partition, message.offset + 1)
+            # What is handed out is taken from the front at once: a generator that is left in the middle may not be
+            # closed before the next one begins.
+            self._waiting.appendleft(batch)
+            for count, message in enumerate(batch, 1):
+                cursor = self.cursors[batch.topic, batch.partition]
+                self._waiting.popleft()
+                if count < len(batch):
+                    self._waiting.appendleft(batch.after(count))
+                    cursor.handed = message.offset + 1
+                else:
+                    cursor.finish(batch)
                 yield message
-            self._handed(batch.topic, batch.partition, batch.next)
 
     def __aiter__(self) -> AsyncIterator[Message]:
         return self.messages()
-
-    def _handed(self, topic: str, partition: int, offset: int) -> None:
-        self.cursors[topic, partition].handed = offset
 
     async def _next(self, timeout: float | None) -> Messages | None:
         end = None if timeout is None else time.monotonic() + timeout
@@ -138,7 +143,7 @@ class AsyncConsumer:
 
     @property
     def positions(self) -> dict[tuple[str, int], int]:
-        return {place: cursor.handed for place, cursor in self.cursors.items()}
+        return {place: cursor.position for place, cursor in self.cursors.items()}
 
     async def commit(self) -> None:
         """Note for the group how far it is: everything that was handed out so far is done."""
@@ -146,9 +151,10 @@ class AsyncConsumer:
             raise ValueError("only a consumer of a group commits")
         connection = await self._connected()
         for cursor in self.cursors.values():
-            if cursor.handed != cursor.committed:
-                await connection.ask(requests.Commit(self._group, cursor.topic, cursor.partition, cursor.handed))
-                cursor.committed = cursor.handed
+            position = cursor.position
+            if position != cursor.committed:
+                await connection.ask(requests.Commit(self._group, cursor.topic, cursor.partition, position))
+                cursor.committed = position
 
     async def close(self) -> None:
         if self._connection is not None:

@@ -68,39 +68,41 @@ class Consumer:
         """The batches of the next answer: empty if nothing arrives in time."""
         found = self._next(timeout)
         for batch in found:
-            self._handed(batch.topic, batch.partition, batch.next)
+            self._finish(batch)
         return found
 
     def batches(self, timeout: float | None = None) -> Iterator[Messages]:
         """Batches as they arrive; ends when none does for `timeout` seconds."""
-        while True:
-            found = self._next(timeout)
-            if not found:
-                return
-            while found:
-                batch = found.pop(0)
-                self._handed(batch.topic, batch.partition, batch.next)
-                if found:
-                    self._waiting.extendleft(reversed(found))
-                yield batch
-                found = [self._waiting.popleft()] if self._waiting else []
+        while found := self._next(timeout):
+            self._waiting.extendleft(reversed(found[1:]))
+            self._finish(found[0])
+            yield found[0]
 
     def messages(self, timeout: float | None = None) -> Iterator[Message]:
-        """Messages one by one; ends when none arrives for `timeout` seconds."""
+        """Messages one by one; ends when none arrives for `timeout` seconds. Whoever stops can go on later."""
         while found := self._next(timeout):
-            self._waiting.extend(found[1:])
-            batch = found[0]
-            for message in batch:
-                self._handed(message.topic, message.partition, message.offset + 1)
-                yield message
-            self._handed(batch.topic, batch.partition, batch.next)
+            self._waiting.extendleft(reversed(found[1:]))
+            batch, count = found[0], 0
+            cursor = self.cursors.get((batch.topic, batch.partition))
+            try:
+                for message in batch:
+                    count += 1
+                    if count == len(batch):
+                        self._finish(batch)
+                    elif cursor is not None:
+                        cursor.handed = message.offset + 1
+                    yield message
+            finally:
+                if count < len(batch):
+                    self._waiting.appendleft(batch.after(count))
 
     def __iter__(self) -> Iterator[Message]:
         return self.messages()
 
-    def _handed(self, topic: str, partition: int, offset: int) -> None:
-        if (topic, partition) in self.cursors:
-            self.cursors[topic, partition].handed = offset
+    def _finish(self, batch: Messages) -> None:
+        cursor = self.cursors.get((batch.topic, batch.partition))
+        if cursor is not None:
+            cursor.finish(batch)
 
     def _next(self, timeout: float | None) -> list[Messages]:
         if self._waiting:
@@ -168,12 +170,12 @@ class Consumer:
     @property
     def positions(self) -> dict[tuple[str, int], int]:
         """The offset after the last message that was handed out, for every partition."""
-        return {place: cursor.handed for place, cursor in self.cursors.items()}
+        return {place: cursor.position for place, cursor in self.cursors.items()}
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
         """Go on from there."""
         cursor = self.cursors[topic, partition]
-        cursor.offset = cursor.handed = offset
+        cursor.seek(offset)
         self._waiting = deque(batch for batch in self._waiting if (batch.topic, batch.partition) != (topic, partition))
         self._asked = {number: asked for number, asked in self._asked.items() if asked is not cursor}
 
@@ -205,9 +207,10 @@ class Consumer:
         if self._group is None:
             raise ValueError("only a consumer of a group commits")
         for cursor in self.cursors.values():
-            if cursor.handed != cursor.committed:
-                self._tell(requests.Commit(self._group, cursor.topic, cursor.partition, cursor.handed))
-                cursor.committed = cursor.handed
+            position = cursor.position
+            if position != cursor.committed:
+                self._tell(requests.Commit(self._group, cursor.topic, cursor.partition, position))
+                cursor.committed = position
 
     def _tell(self, request: requests.Commit | requests.AskEnds) -> requests.Reply:
         """Pulls that are answered meanwhile are kept."""

@@ -49,6 +49,10 @@ class Messages:
         found: list[bytes] = self.frame.values.to_pylist()
         return found
 
+    def after(self, count: int) -> Messages:
+        """The batch without its first messages."""
+        return Messages(self.topic, self.partition, self.frame.slice(count, self.frame.count), self.next)
+
     def to_arrow(self) -> pa.RecordBatch:
         """Columns offset, time, key, value and headers."""
         return self.frame.to_arrow()
@@ -64,14 +68,27 @@ class Messages:
 
 @dataclass(slots=True, eq=False)
 class Cursor:
-    """`offset` is what is asked for next; `handed` what the program has got so far, which `commit` means."""
+    """`offset` is what is asked for next; `handed` what the program has got so far.
+
+    Batches that have arrived and were not handed out whole are `pending`. When there are none, the program has got all
+    that was asked for, even if the last of it did not pass a filter.
+    """
 
     topic: str
     partition: int
     offset: int
     handed: int
     committed: int | None = None
-    end: int = 0
+    pending: int = 0
+
+    @property
+    def position(self) -> int:
+        """What `commit` means."""
+        return self.handed if self.pending else self.offset
+
+    def seek(self, offset: int) -> None:
+        self.offset = self.handed = offset
+        self.pending = 0
 
     def pull(self, reading: Reading) -> Pull:
         return Pull(self.topic, self.partition, self.offset, reading.most_bytes, reading.most_messages, reading.wait,
@@ -85,10 +102,14 @@ class Cursor:
             at += size
             last = at == len(bulk)
             found.append(Messages(self.topic, self.partition, frame, reply.next if last else frame.next))
-        self.offset, self.end = reply.next, reply.end
-        if not found:
-            self.handed = max(self.handed, reply.next)
+        self.offset = reply.next
+        self.pending += len(found)
         return found
+
+    def finish(self, batch: Messages) -> None:
+        """All of a batch was handed out."""
+        self.handed = batch.next
+        self.pending -= 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,9 @@ _LOGGER = logging.getLogger(__name__)
 _RECEIVE_BUFFER = 16 << 20
 _LOOK_UP = 0.1
 """Seconds after which a thread that has nothing to do looks whether it should end."""
+_MOST_OWED = 4096
+_RECEIVE_BUFFER_FORCE = 33
+"""SO_RCVBUFFORCE, which Python does not name: above the limit of the machine, for who may."""
 _LAST_PACKETS = 1.0
 """Seconds that a server which stops takes at most to read what is in the kernel already."""
 
@@ -60,6 +64,8 @@ class UdpPort(threading.Thread):
         self.socket = bound_socket(service.listening, port)
         self.port: int = self.socket.getsockname()[1]
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+        with suppress(OSError):
+            self.socket.setsockopt(socket.SOL_SOCKET, _RECEIVE_BUFFER_FORCE, _RECEIVE_BUFFER)
         mmsg.set_timeout(self.socket, _LOOK_UP)
         token = service.listening.token
         self.wanted_pass = udp.pass_of(token) if token else b""
@@ -101,7 +107,8 @@ class _Owed:
 class PushPort(UdpPort):
     def __init__(self, service: Service, port: int) -> None:
         super().__init__(service, port, "penstock-log-push", udp.HEADER.size + 8)
-        self.owed: queue.SimpleQueue[_Owed | None] = queue.SimpleQueue()
+        # Bounded: while the disk does not answer, packets wait in the kernel, and then are lost there.
+        self.owed: queue.Queue[_Owed | None] = queue.Queue(_MOST_OWED)
         self.answering = threading.Thread(target=self._answer, name="penstock-log-acknowledge", daemon=True)
 
     def run(self) -> None:
