@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +54,7 @@ class Partition:
         self.opened, self.bytes_in = time.monotonic(), 0
         self._healed = 0.0
         self._failure, self._failures = "", 0
-        self._closed = False
+        self._closing = self._closed = False
         self._lock = threading.Lock()
         self._commit = threading.RLock()
         self._waiters: deque[_Waiter] = deque()
@@ -70,6 +71,8 @@ class Partition:
         while True:
             with self._lock:
                 self._check_open()
+                if self._closing:
+                    raise LogClosed(f"the log of {self._place()} is being closed", None, "open it again")
                 if self.broken is None and self.stack.fits(frame.header):
                     visible = self.visible
                     ask = self._take(frame, mode, future)
@@ -90,8 +93,9 @@ class Partition:
         repeated = None if run.producer == NOBODY else self.producers.duplicate(run)
         if repeated is not None:
             return self._repeat(repeated, mode, future)
-        first, self.next = self.next, self.next + frame.count
+        first = self.next
         held = self.stack.write(frame.at(first, self.store.durable))
+        self.next = first + frame.count
         if mode is Acknowledge.MEMORY and not held:
             mode = Acknowledge.WRITTEN
         if run.producer != NOBODY:
@@ -146,7 +150,7 @@ class Partition:
             if batches:
                 try:
                     self.store.write(batches)
-                except OSError as error:
+                except Exception as error:
                     self._fail("writing", error)
                     return 0
                 with self._lock:
@@ -162,7 +166,7 @@ class Partition:
                     return 0
             try:
                 self.store.sync()
-            except OSError as error:
+            except Exception as error:
                 self._fail("fsync", error)
                 return 0
             with self._lock:
@@ -221,7 +225,7 @@ class Partition:
 
     # ---- failing
 
-    def _fail(self, doing: str, error: OSError) -> None:
+    def _fail(self, doing: str, error: Exception) -> None:
         """What waits for this is not acknowledged. What nobody was promised is taken back, offsets and all."""
         with self._lock:
             self.broken = self._failure = f"{doing} failed: {error}"
@@ -289,9 +293,8 @@ class Partition:
             return Ends(self.store.first, self.visible, self.store.durable)
 
     def offset_at(self, time: int) -> int:
-        with self._commit:
-            self.write_pending()
-            return min(self.store.offset_at(time), self.visible)
+        self.write_pending()
+        return min(self.store.offset_at(time), self.visible)
 
     def listen(self, call: Callable[[], None]) -> Callable[[], None]:
         """Call whenever there is more to read; the result ends that."""
@@ -301,12 +304,15 @@ class Partition:
 
     def _tell(self) -> None:
         for call in list(self._listeners.values()):
-            call()
+            with suppress(Exception):  # the log goes on, whatever those who listen do
+                call()
 
     # ---- ending
 
     def close(self) -> None:
         """Write and fsync all there is."""
+        with self._lock:
+            self._closing = True
         self.write_pending()
         self.sync_pending(due=True)
         with self._commit, self._lock:

@@ -8,7 +8,9 @@ from pathlib import Path
 from penstock.log.errors import Damaged
 from penstock.log.frame import Frame
 from penstock.log.store.disk import Disk, File
+from penstock.log.store.finding import Finding
 from penstock.log.store.recovery import scan
+from penstock.log.store.store import free_name
 
 _LONGEST = 1 << 20
 
@@ -32,6 +34,13 @@ class Journal:
             raise Damaged(f"{path.name} has been changed: {first.why}", f"{path} byte {first.position}",
                           "restore it from a copy, or remove it: then its content is forgotten")  # fmt: skip
         self._size, self._next = found.index.size, found.index.end
+        self.findings: list[Finding] = []
+        if found.damages:
+            aside = free_name(disk, path, "torn")
+            disk.replace(aside, bytes(view[self._size :]))
+            self.findings.append(Finding(str(path), self._size, self._next, None, "a change was not finished",
+                                         f"its bytes are in {aside.name}"))  # fmt: skip
+        del view
         self._file.truncate(self._size)
         self._file.sync()
 
