@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.log.errors import Damaged
+from penstock.log.errors import Damaged, NotAcknowledged
 from penstock.log.store.journal import Journal
 from tests.log.simulated import PowerLoss, SimulatedDisk
 from tests.log.store.test_damage import with_content
@@ -57,7 +57,7 @@ def test_a_change_that_failed_is_not_there_and_the_next_one_is() -> None:
     journal = Journal(disk, FILE)
     journal.set(b"k", b"1")
     disk.failing_syncs = 1
-    with pytest.raises(OSError, match="Input/output error"):
+    with pytest.raises(NotAcknowledged, match="a change is not stored"):
         journal.set(b"k", b"2")
     assert journal.get(b"k") == b"1"
     journal.set(b"l", b"3")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from penstock.log.errors import Damaged
+from penstock.log.errors import Damaged, NotAcknowledged
 from penstock.log.frame import Frame
 from penstock.log.store.disk import Disk, File
 from penstock.log.store.finding import Finding
@@ -53,15 +53,15 @@ class Journal:
     def set(self, key: bytes, value: bytes) -> None:
         with self._lock:
             frame = Frame.pack([value], keys=[key], base=self._next).at(self._next, self._next)
-            if self._broken or self._size > max(_LONGEST, 8 * len(self._content) * frame.bytes):
-                self._rewrite()
-                frame = frame.at(self._next, self._next)
             try:
+                if self._broken or self._size > max(_LONGEST, 8 * len(self._content) * frame.bytes):
+                    self._rewrite()
+                    frame = frame.at(self._next, self._next)
                 self._file.write(self._size, [frame.data])
                 self._file.sync()
-            except OSError:
+            except OSError as error:
                 self._broken = True  # whether the change is in the file is not known: write it anew before the next
-                raise
+                raise NotAcknowledged(f"a change is not stored: {error}", str(self._path), "mend the disk") from None
             self._size += frame.bytes
             self._next += 1
             self._content[key] = value
