@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.log.errors import BadFrame, LogClosed, LogError, NotAcknowledged, OffsetOutOfRange
@@ -22,18 +20,9 @@ from penstock.log.store.disk import Disk
 from penstock.log.store.opening import open_store
 from penstock.log.store.retention import enforce
 from penstock.log.store.store import gone
+from penstock.log.waiting import Waiter, Waiting
 
 _HEAL_EVERY = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiter:
-    """A push that is in order: all up to `end` must be as durable as `mode` says. None of memory has a future."""
-
-    end: int
-    mode: Acknowledge
-    future: Future[Receipt] | None
-    receipt: Receipt
 
 
 class Partition:
@@ -57,8 +46,7 @@ class Partition:
         self._closing = self._closed = False
         self._lock = threading.Lock()
         self._commit = threading.RLock()
-        self._waiters: deque[_Waiter] = deque()
-        self._repeated: list[_Waiter] = []
+        self._waiting = Waiting()
         self._listeners: dict[object, Callable[[], None]] = {}
 
     # ---- appending
@@ -105,11 +93,11 @@ class Partition:
             self.lags_since = time.monotonic()
         receipt = Receipt(self.topic, self.number, first, frame.count, mode)
         if mode is not Acknowledge.MEMORY:
-            self._waiters.append(_Waiter(self.next, mode, future, receipt))
+            self._waiting.add(Waiter(self.next, mode, receipt, future))
             return True
         self._promised = self.next
-        if self._waiters:
-            self._waiters.append(_Waiter(self.next, mode, None, receipt))
+        if self._waiting:
+            self._waiting.add(Waiter(self.next, mode, receipt))
         else:
             self._see(self.next)
         future.set_result(receipt)
@@ -122,7 +110,7 @@ class Partition:
         if mode is Acknowledge.MEMORY or self._is_done(end, mode):
             future.set_result(receipt)
             return False
-        self._repeated.append(_Waiter(end, mode, future, receipt))
+        self._waiting.repeat(Waiter(end, mode, receipt, future))
         return True
 
     def _make_room(self) -> None:
@@ -161,8 +149,7 @@ class Partition:
     def sync_pending(self, *, due: bool) -> int:
         with self._commit:
             with self._lock:
-                wanted = due or any(waiter.mode is Acknowledge.FSYNCED for waiter in (*self._waiters, *self._repeated))
-                if self._closed or self.broken is not None or not wanted:
+                if self._closed or self.broken is not None or not (due or self._waiting.wants_sync()):
                     return 0
             try:
                 self.store.sync()
@@ -196,21 +183,13 @@ class Partition:
         )
 
     def _complete(self) -> int:
-        """Acknowledge what may be. Messages are seen in order, so one waits for those before it."""
-        done: list[_Waiter] = []
+        """Acknowledge what may be."""
         with self._lock:
             visible = self.visible
-            for waiter in [one for one in (*self._waiters, *self._repeated) if self._is_done(one.end, one.mode)]:
-                if waiter.future is not None:
-                    done.append(waiter)
-                if waiter.mode is not Acknowledge.FSYNCED:
-                    self._promised = max(self._promised, waiter.end)
-            while self._waiters and self._is_done(self._waiters[0].end, self._waiters[0].mode):
-                self._see(self._waiters.popleft().end)
-            if done:
-                served = {id(waiter) for waiter in done}
-                self._repeated = [waiter for waiter in self._repeated if id(waiter) not in served]
-                self._waiters = deque(_without_future(one) if id(one) in served else one for one in self._waiters)
+            done, readable = self._waiting.served(self._is_done)
+            promises = [waiter.end for waiter in done if waiter.mode is not Acknowledge.FSYNCED]
+            self._promised = max([self._promised, *promises])
+            self._see(readable)
             told = self.visible > visible
         for waiter in done:
             assert waiter.future is not None
@@ -236,13 +215,8 @@ class Partition:
             self.stack.truncate(cut)
             self.producers.undo(cut)
             self.next = cut
-            failed = [one for one in (*self._waiters, *self._repeated) if one.end > kept and one.future is not None]
-            self._repeated = [one for one in self._repeated if one.end <= kept]
-            self._waiters = deque(one for one in self._waiters if one.end <= kept)
-            if self._waiters:
-                receipt = self._waiters[-1].receipt
-                self._waiters.append(_Waiter(cut, Acknowledge.MEMORY, None, receipt))
-            else:
+            failed = self._waiting.failed(kept, cut)
+            if not self._waiting:
                 self._see(cut)
         self._heal(at_once=True)
         for waiter in failed:
@@ -319,7 +293,7 @@ class Partition:
             if self._closed:
                 return
             self._closed = True
-            left = [waiter for waiter in (*self._waiters, *self._repeated) if waiter.future is not None]
+            left = [waiter for waiter in self._waiting if waiter.future is not None]
             self.stack.close()
             try:
                 if self.broken is None:
@@ -340,6 +314,3 @@ class Partition:
     def _place(self) -> str:
         return f"topic {self.topic!r} partition {self.number}"
 
-
-def _without_future(waiter: _Waiter) -> _Waiter:
-    return _Waiter(waiter.end, waiter.mode, None, waiter.receipt)
