@@ -231,3 +231,36 @@ def test_the_unit_of_retention_is_never_a_reader_s_range(tmp_path: Path) -> None
             push(log, b"x" * 500)
         assert log.ends("t", 0).first > 0
         assert kept.values.to_pylist() == [b"first" * 50]
+
+
+def test_a_listener_that_fails_does_no_harm(tmp_path: Path) -> None:
+    with Log(tmp_path) as log:
+        log.create("t")
+        log.on_append("t", 0, lambda: 1 // 0)
+        assert [push(log, b"a"), push(log, b"b")] == [0, 1]
+
+
+def test_pushes_during_the_end_are_stored_or_refused(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.create("t")
+    answered: list[bytes] = []
+
+    def work() -> None:
+        number = 0
+        while True:
+            value = b"%d" % number
+            try:
+                log.append("t", 0, Frame.pack([value]), M).result(10)
+            except LogClosed:
+                return
+            answered.append(value)
+            number += 1
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while len(answered) < 50:
+        time.sleep(0.001)
+    log.close()
+    thread.join()
+    with Log(tmp_path) as again:
+        assert [value for _, value in read_all(lambda offset: again.read("t", 0, offset))] == answered

@@ -10,8 +10,9 @@ from penstock.log.errors import Damaged, LogInUse
 from penstock.log.frame import Frame
 from penstock.log.settings import Settings
 from penstock.log.store.disk import Disk, RealDisk
+from penstock.log.store.finding import Finding
 from penstock.log.store.index import NEVER
-from penstock.log.store.opening import Finding, index_of, is_torn, segments_of
+from penstock.log.store.opening import index_of, is_torn, segments_of
 from penstock.log.store.recovery import scan
 from penstock.log.store.segment import Segment
 from penstock.log.topics import Topics
@@ -53,6 +54,10 @@ def check(directory: Path, disk: Disk | None = None) -> Checked:
         for number in range(topic.partitions):
             partitions += 1
             _check_partition(disk, topics.partition(topic.name, number), found, bool(in_use))
+    for name in ("groups.journal", "producers.journal"):
+        for damage in scan(memoryview(disk.read(directory / name) or b""), 0, 1 << 30).damages:
+            found.damages.append(Finding(str(directory / name), damage.position, damage.first, damage.next, damage.why,
+                                         "not changed"))  # fmt: skip
     return Checked(len(topics.known), partitions, found.segments, found.messages, found.bytes,
                    tuple(found.damages), tuple(notes))  # fmt: skip
 

@@ -6,11 +6,10 @@ Columns that no message needs take no space. `docs/decisions/log-store.md` shows
 
 from __future__ import annotations
 
-import struct
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,61 +18,42 @@ import xxhash
 
 from penstock.log.columns import Column, column_of, joined_columns
 from penstock.log.errors import BadFrame
+from penstock.log.header import (
+    HEADER_BYTES,
+    HEADERS,
+    KEYS,
+    LARGEST_FRAME,
+    LARGEST_MESSAGE,
+    MAGIC,
+    NOBODY,
+    OFFSETS,
+    SEVERAL,
+    TIMES,
+    Header,
+    Run,
+    cut_runs,
+    merged_runs,
+    parse_header,
+)
+from penstock.log.layout import Integers, assembled, check_sizes, check_structure, sections
 
-MAGIC = b"PLF\x01"
-VERSION = 1
-KEYS, HEADERS, TIMES, OFFSETS = 1, 2, 4, 8
-LARGEST_MESSAGE = 16 << 20
-LARGEST_FRAME = 64 << 20
-NOBODY = -1
-"""The producer of messages that nobody numbered."""
-SEVERAL = -2
-"""The producer of a frame whose runs say who produced what."""
-RUN = np.dtype([("producer", "<i8"), ("sequence", "<i8"), ("epoch", "<i4"), ("count", "<u4")])
-_HEADER = struct.Struct("<4sHHIIIIIIiIQqqqqqq")
-_CHECKSUM = struct.Struct("<Q")
-HEADER_BYTES = _HEADER.size + _CHECKSUM.size
-
-Integers = npt.NDArray[np.int64]
+__all__ = [
+    "HEADERS",
+    "HEADER_BYTES",
+    "KEYS",
+    "LARGEST_FRAME",
+    "LARGEST_MESSAGE",
+    "MAGIC",
+    "NOBODY",
+    "OFFSETS",
+    "SEVERAL",
+    "TIMES",
+    "Frame",
+    "Header",
+    "Run",
+    "parse_header",
+]
 Buffer = bytes | bytearray | memoryview
-
-
-class Header(NamedTuple):
-    magic: bytes
-    version: int
-    columns: int
-    length: int
-    """Bytes of the whole frame, header included; a multiple of eight."""
-    messages: int
-    values: int
-    keys: int
-    headers: int
-    runs: int
-    epoch: int
-    reserved: int
-    body: int
-    """The checksum of all that follows the header."""
-    base: int
-    """The offset of the first message."""
-    durable: int
-    """What was durable when this frame was written: all offsets below it."""
-    earliest: int
-    latest: int
-    producer: int
-    sequence: int
-
-    def pack(self) -> bytes:
-        packed = _HEADER.pack(*self)
-        return packed + _CHECKSUM.pack(xxhash.xxh3_64_intdigest(packed))
-
-
-class Run(NamedTuple):
-    """Messages of one producer that follow each other."""
-
-    producer: int
-    sequence: int
-    epoch: int
-    messages: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,15 +88,15 @@ class Frame:
 
     @property
     def value_column(self) -> Column:
-        return _sections(self).values
+        return sections(self.data, self.header).values
 
     @property
     def key_column(self) -> Column | None:
-        return _sections(self).keys
+        return sections(self.data, self.header).keys
 
     @property
     def header_column(self) -> Column | None:
-        return _sections(self).headers
+        return sections(self.data, self.header).headers
 
     @property
     def values(self) -> pa.Array:
@@ -136,12 +116,12 @@ class Frame:
     @property
     def times(self) -> Integers:
         """Microseconds since 1970."""
-        times = _sections(self).times
+        times = sections(self.data, self.header).times
         return np.full(self.count, self.header.earliest, np.int64) if times is None else times
 
     @property
     def offsets(self) -> Integers:
-        offsets = _sections(self).offsets if self.header.columns & OFFSETS else None
+        offsets = sections(self.data, self.header).offsets if self.header.columns & OFFSETS else None
         return np.arange(self.first, self.first + self.count, dtype=np.int64) if offsets is None else offsets
 
     @property
@@ -150,7 +130,7 @@ class Frame:
         header = self.header
         if header.producer != SEVERAL:
             return [Run(header.producer, header.sequence, header.epoch, header.messages)]
-        return [Run(*run) for run in _sections(self).runs.tolist()]
+        return [Run(*run) for run in sections(self.data, self.header).runs.tolist()]
 
     def to_arrow(self) -> pa.RecordBatch:
         """The messages as columns offset, time, key, value, headers; large ones are not copied."""
@@ -170,13 +150,13 @@ class Frame:
         start, stop = max(start, 0), min(stop, self.count)
         if start == 0 and stop == self.count:
             return self
-        parts = _sections(self)
-        return _assembled(
+        parts = sections(self.data, self.header)
+        return _made(
             parts.values.slice(start, stop),
             parts.keys and parts.keys.slice(start, stop),
             parts.headers and parts.headers.slice(start, stop),
             self.header.earliest if parts.times is None else parts.times[start:stop],
-            _cut(self.runs, start, stop),
+            cut_runs(self.runs, start, stop),
             self.first + start if parts.offsets is None else int(parts.offsets[start]),
             None if parts.offsets is None else parts.offsets[start:stop],
             self.header.durable,
@@ -188,9 +168,9 @@ class Frame:
             return self
         if not mask.any():
             return None
-        parts, offsets = _sections(self), self.offsets[mask]
+        parts, offsets = sections(self.data, self.header), self.offsets[mask]
         runs = [Run(NOBODY, 0, 0, len(offsets))]
-        return _assembled(parts.values.take(mask), parts.keys and parts.keys.take(mask),
+        return _made(parts.values.take(mask), parts.keys and parts.keys.take(mask),
                           parts.headers and parts.headers.take(mask), self.times[mask], runs, int(offsets[0]),
                           offsets, self.header.durable)  # fmt: skip
 
@@ -199,7 +179,7 @@ class Frame:
         start = max(0, offset - self.first)
         stop = self.count if most_messages is None else min(self.count, start + max(1, most_messages))
         if self.bytes > most_bytes or start:
-            parts = _sections(self)
+            parts = sections(self.data, self.header)
             ends: npt.NDArray[Any] = parts.values.offsets
             for column in (parts.keys, parts.headers):
                 if column is not None:
@@ -233,9 +213,9 @@ class Frame:
         header_column = None if headers is None else column_of(headers, "headers")
         if value_column.validity is not None:
             raise BadFrame("a message without a value", None, "give b'' for an empty one")
-        _check_sizes(value_column, key_column, header_column)
+        check_sizes(value_column, key_column, header_column)
         runs = [Run(producer, sequence, epoch, len(values))]
-        return _assembled(value_column, key_column, header_column, stamps, runs, base, None, 0)
+        return _made(value_column, key_column, header_column, stamps, runs, base, None, 0)
 
     @staticmethod
     def join(frames: Sequence[Frame]) -> Frame:
@@ -250,16 +230,16 @@ class Frame:
         if all(frame.header.messages == 1 and not frame.header.columns for frame in frames):
             return _joined_singles(frames)
         counts = [frame.count for frame in frames]
-        parts = [_sections(frame) for frame in frames]
+        parts = [sections(frame.data, frame.header) for frame in frames]
         values = joined_columns([part.values for part in parts], counts)
         keys = joined_columns([part.keys for part in parts], counts)
         headers = joined_columns([part.headers for part in parts], counts)
-        runs = _merged([run for frame in frames for run in frame.runs])
+        runs = merged_runs([run for frame in frames for run in frame.runs])
         assert values is not None
         times: Integers | int = frames[0].header.earliest
         if any(frame.header.earliest != times or frame.header.latest != times for frame in frames):
             times = np.concatenate([frame.times for frame in frames])
-        return _assembled(values, keys, headers, times, runs, frames[0].first, None, frames[-1].header.durable)
+        return _made(values, keys, headers, times, runs, frames[0].first, None, frames[-1].header.durable)
 
     @staticmethod
     def parse(data: Buffer, *, trusted: bool = False) -> Frame:
@@ -272,101 +252,8 @@ class Frame:
         if xxhash.xxh3_64_intdigest(frame.data[HEADER_BYTES:]) != header.body:
             raise BadFrame(f"the body of frame {header.base} does not have its checksum")
         if not trusted:
-            _check_structure(frame)
+            check_structure(frame.data, header)
         return frame
-
-
-def parse_header(view: memoryview) -> Header:
-    """The header at the start of `view`, if it has its checksum."""
-    if len(view) < HEADER_BYTES:
-        raise BadFrame(f"{len(view)} bytes are too few for the header of a frame")
-    header = Header._make(_HEADER.unpack_from(view))
-    if header.magic != MAGIC:
-        raise BadFrame("no frame begins here")
-    if xxhash.xxh3_64_intdigest(view[: _HEADER.size]) != _CHECKSUM.unpack_from(view, _HEADER.size)[0]:
-        raise BadFrame("the header of a frame does not have its checksum")
-    if header.version != VERSION:
-        raise BadFrame(f"a frame of version {header.version}", None, "read it with a newer Penstock")
-    if not HEADER_BYTES < header.length <= LARGEST_FRAME or header.length % 8 or not header.messages:
-        raise BadFrame(f"a frame of {header.length} bytes", None, f"at most {LARGEST_FRAME}")
-    return header
-
-
-class _Sections(NamedTuple):
-    values: Column
-    keys: Column | None
-    headers: Column | None
-    times: Integers | None
-    offsets: Integers | None
-    runs: npt.NDArray[Any]
-    end: int
-
-
-def _sections(frame: Frame) -> _Sections:
-    header = frame.header
-    keys = headers = times = offsets = None
-    values, place = _column(frame, HEADER_BYTES, header.values, nullable=False)
-    if header.columns & KEYS:
-        keys, place = _column(frame, place, header.keys, nullable=True)
-    if header.columns & HEADERS:
-        headers, place = _column(frame, place, header.headers, nullable=True)
-    if header.columns & TIMES:
-        times, place = np.frombuffer(frame.data, np.int64, header.messages, place), place + 8 * header.messages
-    if header.columns & OFFSETS:
-        offsets, place = np.frombuffer(frame.data, np.int64, header.messages, place), place + 8 * header.messages
-    runs = np.frombuffer(frame.data, RUN, header.runs, place)
-    return _Sections(values, keys, headers, times, offsets, runs, place + RUN.itemsize * header.runs)
-
-
-def _column(frame: Frame, place: int, size: int, *, nullable: bool) -> tuple[Column, int]:
-    count, data, validity = frame.header.messages, frame.data, None
-    offsets = np.frombuffer(data, np.int32, count + 1, place)
-    place += _padded(4 * (count + 1))
-    if nullable:
-        validity, place = data[place : place + (count + 7) // 8], place + _padded((count + 7) // 8)
-    return Column(offsets, data[place : place + size], validity), place + _padded(size)
-
-
-def _assembled(
-    values: Column,
-    keys: Column | None,
-    headers: Column | None,
-    times: Integers | int,
-    runs: Sequence[Run],
-    base: int,
-    offsets: Integers | None,
-    durable: int,
-) -> Frame:
-    count, columns = len(values), 0
-    parts: list[Any] = []
-    _add(parts, values, nullable=False)
-    for flag, column in ((KEYS, keys), (HEADERS, headers)):
-        if column is not None:
-            columns |= flag
-            _add(parts, column, nullable=True)
-    if isinstance(times, int):
-        earliest = latest = times
-    else:
-        earliest, latest = int(times.min()), int(times.max())
-        if earliest != latest:
-            columns |= TIMES
-            parts.append(np.ascontiguousarray(times))
-    if offsets is not None:
-        columns |= OFFSETS
-        parts.append(np.ascontiguousarray(offsets))
-    first = runs[0] if len(runs) == 1 else Run(SEVERAL, 0, 0, count)
-    if len(runs) > 1:
-        parts.append(np.array(runs, RUN).tobytes())
-    body = b"".join(parts)
-    length = HEADER_BYTES + len(body)
-    if length > LARGEST_FRAME:
-        raise BadFrame(f"a frame of {length} bytes", None, f"at most {LARGEST_FRAME}: make several of it")
-    header = Header(
-        MAGIC, VERSION, columns, length, count, len(values.data), len(keys.data) if keys else 0,
-        len(headers.data) if headers else 0, len(runs) if len(runs) > 1 else 0, first.epoch, 0,
-        xxhash.xxh3_64_intdigest(body), base, durable, earliest, latest, first.producer, first.sequence,
-    )  # fmt: skip
-    return Frame(memoryview(header.pack() + body), header)
 
 
 def _joined_singles(frames: Sequence[Frame]) -> Frame:
@@ -377,76 +264,19 @@ def _joined_singles(frames: Sequence[Frame]) -> Frame:
     start = HEADER_BYTES + 8
     data = b"".join([frame.data[start : start + header.values] for frame, header in zip(frames, headers, strict=True)])
     times = np.array([header.earliest for header in headers], np.int64)
-    runs = _merged([Run(header.producer, header.sequence, header.epoch, 1) for header in headers])
+    runs = merged_runs([Run(header.producer, header.sequence, header.epoch, 1) for header in headers])
     values = Column(offsets, memoryview(data))
-    return _assembled(values, None, None, times, runs, headers[0].base, None, headers[-1].durable)
+    return _made(values, None, None, times, runs, headers[0].base, None, headers[-1].durable)
 
 
-def _add(parts: list[Any], column: Column, *, nullable: bool) -> None:
-    for part in (column.offsets.tobytes(), *((column.bitmap(),) if nullable else ()), column.data):
-        parts.append(part)
-        if len(part) % 8:
-            parts.append(bytes(-len(part) % 8))
-
-
-def _padded(size: int) -> int:
-    return (size + 7) & ~7
-
-
-def _cut(runs: Sequence[Run], start: int, stop: int) -> list[Run]:
-    """The runs of the messages at the places `start` to `stop`."""
-    cut, place = [], 0
-    for run in runs:
-        begin, end = max(start, place), min(stop, place + run.messages)
-        if begin < end:
-            sequence = run.sequence if run.producer == NOBODY else run.sequence + begin - place
-            cut.append(run._replace(sequence=sequence, messages=end - begin))
-        place += run.messages
-    return cut
-
-
-def _merged(runs: Sequence[Run]) -> list[Run]:
-    """Fewer runs that say the same."""
-    merged = [runs[0]]
-    for run in runs[1:]:
-        last = merged[-1]
-        follows = run.producer == NOBODY or run.sequence == last.sequence + last.messages
-        if run.producer == last.producer and run.epoch == last.epoch and follows:
-            merged[-1] = last._replace(messages=last.messages + run.messages)
-        else:
-            merged.append(run)
-    return merged
-
-
-def _check_sizes(*columns: Column | None) -> None:
-    largest = max(int(np.diff(column.offsets).max()) for column in columns if column is not None)
-    if largest > LARGEST_MESSAGE:
-        raise BadFrame(f"a message of {largest} bytes", None, f"at most {LARGEST_MESSAGE}")
-
-
-def _check_structure(frame: Frame) -> None:
-    """What a stranger could have written with a right checksum, and would make us read where nothing is."""
-    header = frame.header
-    wanted = HEADER_BYTES + _padded(4 * (header.messages + 1)) + _padded(header.values)
-    if wanted > header.length or header.columns & ~(KEYS | HEADERS | TIMES | OFFSETS):
-        raise BadFrame("a frame whose header does not fit its body")
-    try:
-        parts = _sections(frame)
-    except ValueError:
-        raise BadFrame("a frame whose header does not fit its body") from None
-    if parts.end != header.length:
-        raise BadFrame("a frame whose header does not fit its body")
-    for column in (parts.values, parts.keys, parts.headers):
-        if column is not None and not column.is_sound():
-            raise BadFrame("a frame whose offsets do not fit its values")
-    _check_sizes(parts.values, parts.keys, parts.headers)
-    if (header.producer == SEVERAL) != bool(header.runs) or (
-        header.runs and int(parts.runs["count"].sum(dtype=np.int64)) != header.messages
-    ):
-        raise BadFrame("a frame whose runs do not fit its messages")
-    times = parts.times
-    found = (header.earliest, header.earliest) if times is None else (int(times.min()), int(times.max()))
-    if found != (header.earliest, header.latest):
-        raise BadFrame("a frame whose times do not fit its header")
-    if parts.offsets is not None and (parts.offsets[0] != header.base or (np.diff(parts.offsets) <= 0).any()):
-        raise BadFrame("a frame whose messages are not in order")
+def _made(
+    values: Column,
+    keys: Column | None,
+    headers: Column | None,
+    times: Integers | int,
+    runs: Sequence[Run],
+    base: int,
+    offsets: Integers | None,
+    durable: int,
+) -> Frame:
+    return Frame(*assembled(values, keys, headers, times, runs, base, offsets, durable))

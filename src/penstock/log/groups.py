@@ -15,6 +15,7 @@ class Groups:
 
     def __init__(self, disk: Disk, directory: Path) -> None:
         self._journal = Journal(disk, directory / "groups.journal")
+        self.findings = self._journal.findings
 
     def commit(self, group: str, topic: str, partition: int, offset: int, next: int) -> None:
         """`next` is the end of the partition: nobody has read further."""

@@ -15,6 +15,7 @@ from penstock.log.topics import check_name
 class Identities:
     def __init__(self, disk: Disk, directory: Path) -> None:
         self._journal = Journal(disk, directory / "producers.journal")
+        self.findings = self._journal.findings
         self._lock = threading.Lock()
         self._epochs: dict[int, int] = {}
         for _, value in self._journal.items():

@@ -18,7 +18,7 @@ from penstock.log.settings import Acknowledge, Settings
 from penstock.log.statistics import partition_statistics
 from penstock.log.store.commit import Committer
 from penstock.log.store.disk import Disk, RealDisk
-from penstock.log.store.opening import Finding
+from penstock.log.store.finding import Finding
 from penstock.log.store.retention import retain_every
 from penstock.log.topics import Topics
 
@@ -109,7 +109,8 @@ class Log:
 
     def findings(self) -> list[Finding]:
         """What was not as it should be when the log was opened."""
-        return [finding for partition in self._partitions.values() for finding in partition.findings]
+        found = [finding for partition in self._partitions.values() for finding in partition.findings]
+        return [*self._groups.findings, *self._identities.findings, *found]
 
     def statistics(self) -> Statistics:
         partitions = tuple(partition_statistics(partition, self.settings) for partition in self._partitions.values())

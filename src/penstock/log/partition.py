@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 
 from penstock.log.errors import BadFrame, LogClosed, LogError, NotAcknowledged, OffsetOutOfRange
@@ -21,18 +20,9 @@ from penstock.log.store.disk import Disk
 from penstock.log.store.opening import open_store
 from penstock.log.store.retention import enforce
 from penstock.log.store.store import gone
+from penstock.log.waiting import Waiter, Waiting
 
 _HEAL_EVERY = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiter:
-    """A push that is in order: all up to `end` must be as durable as `mode` says. None of memory has a future."""
-
-    end: int
-    mode: Acknowledge
-    future: Future[Receipt] | None
-    receipt: Receipt
 
 
 class Partition:
@@ -53,11 +43,10 @@ class Partition:
         self.opened, self.bytes_in = time.monotonic(), 0
         self._healed = 0.0
         self._failure, self._failures = "", 0
-        self._closed = False
+        self._closing = self._closed = False
         self._lock = threading.Lock()
         self._commit = threading.RLock()
-        self._waiters: deque[_Waiter] = deque()
-        self._repeated: list[_Waiter] = []
+        self._waiting = Waiting()
         self._listeners: dict[object, Callable[[], None]] = {}
 
     # ---- appending
@@ -70,6 +59,8 @@ class Partition:
         while True:
             with self._lock:
                 self._check_open()
+                if self._closing:
+                    raise LogClosed(f"the log of {self._place()} is being closed", None, "open it again")
                 if self.broken is None and self.stack.fits(frame.header):
                     visible = self.visible
                     ask = self._take(frame, mode, future)
@@ -90,8 +81,9 @@ class Partition:
         repeated = None if run.producer == NOBODY else self.producers.duplicate(run)
         if repeated is not None:
             return self._repeat(repeated, mode, future)
-        first, self.next = self.next, self.next + frame.count
+        first = self.next
         held = self.stack.write(frame.at(first, self.store.durable))
+        self.next = first + frame.count
         if mode is Acknowledge.MEMORY and not held:
             mode = Acknowledge.WRITTEN
         if run.producer != NOBODY:
@@ -101,11 +93,11 @@ class Partition:
             self.lags_since = time.monotonic()
         receipt = Receipt(self.topic, self.number, first, frame.count, mode)
         if mode is not Acknowledge.MEMORY:
-            self._waiters.append(_Waiter(self.next, mode, future, receipt))
+            self._waiting.add(Waiter(self.next, mode, receipt, future))
             return True
         self._promised = self.next
-        if self._waiters:
-            self._waiters.append(_Waiter(self.next, mode, None, receipt))
+        if self._waiting:
+            self._waiting.add(Waiter(self.next, mode, receipt))
         else:
             self._see(self.next)
         future.set_result(receipt)
@@ -118,7 +110,7 @@ class Partition:
         if mode is Acknowledge.MEMORY or self._is_done(end, mode):
             future.set_result(receipt)
             return False
-        self._repeated.append(_Waiter(end, mode, future, receipt))
+        self._waiting.repeat(Waiter(end, mode, receipt, future))
         return True
 
     def _make_room(self) -> None:
@@ -146,7 +138,7 @@ class Partition:
             if batches:
                 try:
                     self.store.write(batches)
-                except OSError as error:
+                except Exception as error:
                     self._fail("writing", error)
                     return 0
                 with self._lock:
@@ -157,12 +149,11 @@ class Partition:
     def sync_pending(self, *, due: bool) -> int:
         with self._commit:
             with self._lock:
-                wanted = due or any(waiter.mode is Acknowledge.FSYNCED for waiter in (*self._waiters, *self._repeated))
-                if self._closed or self.broken is not None or not wanted:
+                if self._closed or self.broken is not None or not (due or self._waiting.wants_sync()):
                     return 0
             try:
                 self.store.sync()
-            except OSError as error:
+            except Exception as error:
                 self._fail("fsync", error)
                 return 0
             with self._lock:
@@ -192,21 +183,13 @@ class Partition:
         )
 
     def _complete(self) -> int:
-        """Acknowledge what may be. Messages are seen in order, so one waits for those before it."""
-        done: list[_Waiter] = []
+        """Acknowledge what may be."""
         with self._lock:
             visible = self.visible
-            for waiter in [one for one in (*self._waiters, *self._repeated) if self._is_done(one.end, one.mode)]:
-                if waiter.future is not None:
-                    done.append(waiter)
-                if waiter.mode is not Acknowledge.FSYNCED:
-                    self._promised = max(self._promised, waiter.end)
-            while self._waiters and self._is_done(self._waiters[0].end, self._waiters[0].mode):
-                self._see(self._waiters.popleft().end)
-            if done:
-                served = {id(waiter) for waiter in done}
-                self._repeated = [waiter for waiter in self._repeated if id(waiter) not in served]
-                self._waiters = deque(_without_future(one) if id(one) in served else one for one in self._waiters)
+            done, readable = self._waiting.served(self._is_done)
+            promises = [waiter.end for waiter in done if waiter.mode is not Acknowledge.FSYNCED]
+            self._promised = max([self._promised, *promises])
+            self._see(readable)
             told = self.visible > visible
         for waiter in done:
             assert waiter.future is not None
@@ -221,7 +204,7 @@ class Partition:
 
     # ---- failing
 
-    def _fail(self, doing: str, error: OSError) -> None:
+    def _fail(self, doing: str, error: Exception) -> None:
         """What waits for this is not acknowledged. What nobody was promised is taken back, offsets and all."""
         with self._lock:
             self.broken = self._failure = f"{doing} failed: {error}"
@@ -232,13 +215,8 @@ class Partition:
             self.stack.truncate(cut)
             self.producers.undo(cut)
             self.next = cut
-            failed = [one for one in (*self._waiters, *self._repeated) if one.end > kept and one.future is not None]
-            self._repeated = [one for one in self._repeated if one.end <= kept]
-            self._waiters = deque(one for one in self._waiters if one.end <= kept)
-            if self._waiters:
-                receipt = self._waiters[-1].receipt
-                self._waiters.append(_Waiter(cut, Acknowledge.MEMORY, None, receipt))
-            else:
+            failed = self._waiting.failed(kept, cut)
+            if not self._waiting:
                 self._see(cut)
         self._heal(at_once=True)
         for waiter in failed:
@@ -289,9 +267,8 @@ class Partition:
             return Ends(self.store.first, self.visible, self.store.durable)
 
     def offset_at(self, time: int) -> int:
-        with self._commit:
-            self.write_pending()
-            return min(self.store.offset_at(time), self.visible)
+        self.write_pending()
+        return min(self.store.offset_at(time), self.visible)
 
     def listen(self, call: Callable[[], None]) -> Callable[[], None]:
         """Call whenever there is more to read; the result ends that."""
@@ -301,19 +278,22 @@ class Partition:
 
     def _tell(self) -> None:
         for call in list(self._listeners.values()):
-            call()
+            with suppress(Exception):  # the log goes on, whatever those who listen do
+                call()
 
     # ---- ending
 
     def close(self) -> None:
         """Write and fsync all there is."""
+        with self._lock:
+            self._closing = True
         self.write_pending()
         self.sync_pending(due=True)
         with self._commit, self._lock:
             if self._closed:
                 return
             self._closed = True
-            left = [waiter for waiter in (*self._waiters, *self._repeated) if waiter.future is not None]
+            left = [waiter for waiter in self._waiting if waiter.future is not None]
             self.stack.close()
             try:
                 if self.broken is None:
@@ -334,6 +314,3 @@ class Partition:
     def _place(self) -> str:
         return f"topic {self.topic!r} partition {self.number}"
 
-
-def _without_future(waiter: _Waiter) -> _Waiter:
-    return _Waiter(waiter.end, waiter.mode, None, waiter.receipt)

@@ -135,10 +135,10 @@ class Stack:
 
     def _build(self, next: int) -> None:
         """Levels are made when the first message comes: most partitions of a log may be silent."""
-        self._built = True
         self.levels = tuple(
             self._level(number, settings, next) for number, settings in enumerate(self._settings.levels, 1)
         )
+        self._built = True
 
     def _level(self, number: int, settings: LevelSettings, next: int) -> Ring:
         match settings.kind:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from penstock.log.errors import Damaged
+from penstock.log.errors import Damaged, NotAcknowledged
 from penstock.log.frame import Frame
 from penstock.log.store.disk import Disk, File
+from penstock.log.store.finding import Finding
 from penstock.log.store.recovery import scan
+from penstock.log.store.store import free_name
 
 _LONGEST = 1 << 20
 
@@ -32,6 +34,13 @@ class Journal:
             raise Damaged(f"{path.name} has been changed: {first.why}", f"{path} byte {first.position}",
                           "restore it from a copy, or remove it: then its content is forgotten")  # fmt: skip
         self._size, self._next = found.index.size, found.index.end
+        self.findings: list[Finding] = []
+        if found.damages:
+            aside = free_name(disk, path, "torn")
+            disk.replace(aside, bytes(view[self._size :]))
+            self.findings.append(Finding(str(path), self._size, self._next, None, "a change was not finished",
+                                         f"its bytes are in {aside.name}"))  # fmt: skip
+        del view
         self._file.truncate(self._size)
         self._file.sync()
 
@@ -44,15 +53,15 @@ class Journal:
     def set(self, key: bytes, value: bytes) -> None:
         with self._lock:
             frame = Frame.pack([value], keys=[key], base=self._next).at(self._next, self._next)
-            if self._broken or self._size > max(_LONGEST, 8 * len(self._content) * frame.bytes):
-                self._rewrite()
-                frame = frame.at(self._next, self._next)
             try:
+                if self._broken or self._size > max(_LONGEST, 8 * len(self._content) * frame.bytes):
+                    self._rewrite()
+                    frame = frame.at(self._next, self._next)
                 self._file.write(self._size, [frame.data])
                 self._file.sync()
-            except OSError:
+            except OSError as error:
                 self._broken = True  # whether the change is in the file is not known: write it anew before the next
-                raise
+                raise NotAcknowledged(f"a change is not stored: {error}", str(self._path), "mend the disk") from None
             self._size += frame.bytes
             self._next += 1
             self._content[key] = value

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.log.frame import NOBODY, Frame, Run
 from penstock.log.producers import Producers
 from penstock.log.settings import Settings
 from penstock.log.store.disk import Disk
+from penstock.log.store.finding import Finding
 from penstock.log.store.index import Index
 from penstock.log.store.recovery import Damage, scan
 from penstock.log.store.segment import ENDING, INDEX, Segment, segment_path
 from penstock.log.store.store import Store, free_name
 
 _NAME = re.compile(r"(\d{20})" + re.escape(ENDING))
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something in a file that is not as it was written, and what was done about it."""
-
-    path: str
-    position: int
-    first: int
-    next: int | None
-    what: str
-    done: str
-
-    def __str__(self) -> str:
-        upto = "" if self.next is None else f" to {self.next - 1}"
-        return f"{self.path} byte {self.position}, offset {self.first}{upto}: {self.what}; {self.done}"
 
 
 def open_store(disk: Disk, directory: Path, settings: Settings, producers: Producers) -> tuple[Store, list[Finding]]:
