@@ -76,7 +76,7 @@ def serve(
 ) -> None:
     """Serve a log over TCP, HTTP and UDP until Ctrl-C or SIGTERM; then everything is answered and fsynced."""
     from penstock.log.log import Log
-    from penstock.log.server.listening import Listening
+    from penstock.log.server.listening import Listening, is_loopback
     from penstock.log.server.serve import Server
     from penstock.log.settings import Retention, Settings
 
@@ -93,6 +93,8 @@ def serve(
             log.create(name, count)
         with Server(log, listening) as server:
             say(_serving(directory, server))
+            if not is_loopback(host) and certificate is None:
+                complain("note: without a certificate, whoever reads the network reads the token: --certificate")
             sys.stdout.flush()
             stopping.wait()
             say("stopping: what has begun is finished, what is new is refused")

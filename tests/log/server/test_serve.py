@@ -159,6 +159,15 @@ def test_stopping_ends_long_polls_and_lets_idle_clients_go(server: Server) -> No
     server.stop()  # again: nothing happens
 
 
+def test_stopping_does_not_wait_for_http_clients_that_ask_nothing(server: Server) -> None:
+    with socket.create_connection(("127.0.0.1", server.http)) as idle:
+        idle.sendall(b"GET /topics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert idle.recv(5000).startswith(b"HTTP/1.1 200")
+        began = time.monotonic()
+        server.stop()
+        assert time.monotonic() - began < 4
+
+
 def test_stopping_does_not_wait_for_ever_for_a_client_that_takes_nothing(
     serving: Callable[..., Server], log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,7 +71,7 @@ class HttpServer(ThreadingHTTPServer):
             listener, server_side=True, do_handshake_on_connect=False
         )
         self.socket.listen(self.request_queue_size)
-        self.active = 0
+        self.active = self.busy = 0
         self.lock = threading.Lock()
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -93,9 +93,14 @@ class HttpServer(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         _LOGGER.debug("a connection of %s broke", client_address, exc_info=True)
 
+    def count_busy(self, more: int) -> None:
+        with self.lock:
+            self.busy += more
+
     def wait_until_idle(self, seconds: float) -> None:
+        """Until every request that has begun is answered; connections that ask nothing are not waited for."""
         end = time.monotonic() + seconds
-        while self.active and time.monotonic() < end:
+        while self.busy and time.monotonic() < end:
             time.sleep(0.01)
 
 
@@ -126,6 +131,7 @@ class Handler(BaseHTTPRequestHandler):
     def _do(self, known: dict[str, Callable[[list[str], Query], None]]) -> None:
         self.service.counters.http_requests += 1
         self.is_answered = False
+        self.server.count_busy(1)
         try:
             self.body = self._read_body()
             self._check_sender()
@@ -142,6 +148,8 @@ class Handler(BaseHTTPRequestHandler):
             _LOGGER.exception("a request failed")
             what = f"the server failed: {type(error).__name__}: {error}"
             self._refuse(PenstockError(what, None, "look at its output"))
+        finally:
+            self.server.count_busy(-1)
         if self.service.is_stopping.is_set():
             self.close_connection = True
 

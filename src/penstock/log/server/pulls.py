@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from penstock.log.errors import LogClosed
 from penstock.log.frame import Frame
+from penstock.log.levels.stack import STORE
 from penstock.log.output import OutputFunction, output_function
 from penstock.log.wire.requests import Output, Pull, Pulled, Said
 
@@ -25,6 +26,7 @@ _EXAMINED_BYTES = 1 << 20
 _LONGEST_WAIT = 300.0
 _DURABLE_SOON = 0.01
 _READ_AT_ONCE = 2
+_FAR = 1 << 63
 STOPPING = LogClosed("the server is stopping", None, "send it again when it is back")
 
 
@@ -33,7 +35,7 @@ class Found:
     frames: list[Frame]
     next: int
     end: int
-    level: str
+    level: int
     examined: int
 
 
@@ -53,7 +55,7 @@ def look(service: Service, request: Pull, offset: int) -> Found:
     if request.durable:
         end = min(ends.durable, end)
         if ends.first <= offset >= end:
-            return Found([], offset, end, "", 0)
+            return Found([], offset, end, STORE, 0)
         most_messages = min(most_messages or end - offset, end - offset)
     if function is not None:
         most_bytes = max(most_bytes, _EXAMINED_BYTES)
@@ -64,7 +66,7 @@ def look(service: Service, request: Pull, offset: int) -> Found:
     examined = sum(frame.count for frame in frames)
     if function is not None:
         frames = [kept for frame in frames if (kept := passed(frame, function)) is not None]
-    return Found(frames, reading.next, max(end, reading.next), str(reading.level), examined)
+    return Found(frames, reading.next, max(end, reading.next), reading.level, examined)
 
 
 def passed(frame: Frame, function: OutputFunction) -> Frame | None:
@@ -89,9 +91,25 @@ class Puller:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.polls: set[Poll] = set()
-        self.is_blocked = False
+        self.is_blocked = self._is_going = False
         self._parked: deque[Poll] = deque()
         self._reading = 0
+        self._near: dict[tuple[str, int], int] = {}
+
+    def is_near(self, request: Pull, offset: int) -> bool:
+        """Whether a read should not wait for the disk: what is asked for was in memory a moment ago, or is yet to come.
+
+        It may be wrong, if much was pushed meanwhile; then the event loop waits for one read.
+        """
+        place = request.topic, request.partition
+        return offset >= self._near.get(place, _FAR) or offset == self.service.log.ends(*place).next
+
+    def answered(self, request: Pull, offset: int, level: int) -> None:
+        place = request.topic, request.partition
+        if level != STORE:
+            self._near[place] = offset
+        else:
+            self._near.pop(place, None)
 
     def begin(self, request: Pull, answer: Answer) -> None:
         poll = Poll(self, request, answer)
@@ -111,8 +129,12 @@ class Puller:
         self.go_on()
 
     def go_on(self) -> None:
+        if self._is_going:  # a read in the event loop ends here before it returns
+            return
+        self._is_going = True
         while self._parked and not self.is_blocked and self._reading < _READ_AT_ONCE:
             self._parked.popleft().step()
+        self._is_going = False
 
     def cancel(self) -> None:
         self._parked.clear()
@@ -147,7 +169,7 @@ class Poll:
         request = self.request
         has_output = request.output is not None and bool(request.output.where or request.output.select)
         try:
-            if has_output or not self.service.is_near(request.topic, request.partition, self.offset):
+            if has_output or not self.puller.is_near(request, self.offset):
                 self.service.in_thread(lambda: look(self.service, request, self.offset)).add_done_callback(self.looked)
                 return
             found: Found | BaseException = look(self.service, request, self.offset)
@@ -173,6 +195,8 @@ class Poll:
 
     def found(self, found: Found) -> None:
         self.examined += found.examined
+        if found.examined:
+            self.puller.answered(self.request, self.offset, found.level)
         self.offset = found.next
         if found.frames or self.is_late or self.service.is_stopping.is_set():
             self.reply(found)

@@ -76,11 +76,6 @@ class Service:
         self.counters.pushed_bytes += frame.bytes
         return self.log.append(topic, partition, frame, mode)
 
-    def is_near(self, topic: str, partition: int, offset: int) -> bool:
-        """Whether a read from there would not wait for the disk."""
-        asked: Callable[[str, int, int], bool] | None = getattr(self.log, "is_near", None)
-        return asked is not None and asked(topic, partition, offset)
-
     def in_thread(self, call: Callable[[], _Result]) -> asyncio.Future[_Result]:
         return self.loop.run_in_executor(self._threads, call)
 

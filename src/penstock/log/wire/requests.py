@@ -147,13 +147,14 @@ class Pushed(Said, frozen=True):
 class Pulled(Said, frozen=True):
     """The bulk is frames of these `sizes`.
 
-    `next` is where to go on, `end` where the log ended, `examined` how many messages the server looked at.
+    `next` is where to go on, `end` where the log ended, `level` which one answered (0 is the store), `examined` how
+    many messages the server looked at.
     """
 
     next: int
     end: int
     sizes: tuple[int, ...] = ()
-    level: str = ""
+    level: int = 0
     examined: int = 0
 
 
