@@ -46,6 +46,7 @@ __all__ = [
     "MAGIC",
     "NOBODY",
     "OFFSETS",
+    "SCHEMA",
     "SEVERAL",
     "TIMES",
     "Frame",
@@ -54,6 +55,10 @@ __all__ = [
     "parse_header",
 ]
 Buffer = bytes | bytearray | memoryview
+_TIME = pa.timestamp("us", "UTC")
+SCHEMA = pa.schema({"offset": pa.int64(), "time": _TIME, "key": pa.binary(), "value": pa.binary(),
+                    "headers": pa.binary()})  # fmt: skip
+"""The columns of messages as Arrow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,9 +139,17 @@ class Frame:
 
     def to_arrow(self) -> pa.RecordBatch:
         """The messages as columns offset, time, key, value, headers; large ones are not copied."""
-        times = pa.array(self.times).view(pa.timestamp("us", "UTC"))
-        columns = [pa.array(self.offsets), times, self.keys, self.values, self.headers]
-        return pa.RecordBatch.from_arrays(columns, ["offset", "time", "key", "value", "headers"])
+        parts, count, first = sections(self.data, self.header), self.count, self.first
+        offsets = np.arange(first, first + count, dtype=np.int64) if parts.offsets is None else parts.offsets
+        times = np.full(count, self.header.earliest, np.int64) if parts.times is None else parts.times
+        columns = [
+            pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(offsets)]),
+            pa.Array.from_buffers(_TIME, count, [None, pa.py_buffer(times)]),
+            pa.nulls(count, pa.binary()) if parts.keys is None else parts.keys.to_arrow(),
+            parts.values.to_arrow(),
+            pa.nulls(count, pa.binary()) if parts.headers is None else parts.headers.to_arrow(),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
     # ---- other frames of it
 
