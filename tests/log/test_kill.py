@@ -97,6 +97,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path, 
             for partition, offset, value in hasty[-1].placed:
                 promised.add(partition, offset, value)
             acknowledged += len(hasty[-1].placed)
+            hasty[-1].placed.clear()
             assert steady.failure is None, steady.failure
             victim.start()
             checker.check(promised, hasty, steady)

@@ -6,7 +6,7 @@ import json
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import BadExpression, PenstockError
@@ -82,6 +82,7 @@ def test_a_module_is_not_imported_by_reading_an_expression() -> None:
     assert "antigravity" not in sys.modules
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(st.none(), st.integers(-10, 10), st.floats(-10, 10), st.text(max_size=2)), max_size=30))
 def test_batches_say_what_single_messages_say(totals: list[object]) -> None:
     raw = [json.dumps({} if total is None else {"total": total}).encode() for total in totals]

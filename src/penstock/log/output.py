@@ -28,6 +28,7 @@ from penstock.expr.variant import bind
 from penstock.expr.vectorized import evaluate_batch, is_vectorized
 from penstock.formats.base import Malformed
 from penstock.formats.json import Json
+from penstock.log.headers import read_headers
 from penstock.log.inference import fields_of
 from penstock.schema import VARIANT, Array, Map, Struct, Type
 from penstock.schema import schema as read_schema
@@ -90,7 +91,7 @@ class OutputFunction:
     def _scopes(self, values: pa.Array, headers: pa.Array | None) -> list[Scope | None]:
         form = Json(self.fields)
         read: Sequence[Any] = () if headers is None else headers.to_pylist()
-        about = [msgspec.json.decode(each, type=dict[str, str]) if each else {} for each in read] or [{}] * len(values)
+        about = [read_headers(each) for each in read] or [{}] * len(values)
         if _has_variant(self.fields):
             bodies: list[Any] = [form.decode(raw.as_py() or b"", self.fields) for raw in values]
             bodies = [None if isinstance(body, Malformed) else body for body in bodies]

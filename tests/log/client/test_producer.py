@@ -164,6 +164,20 @@ def test_a_batch_that_fails_says_so_and_the_next_ones_go_on(
     assert stored(log) == [b"%d" % number for number in range(20) if number != 2]
 
 
+def test_a_batch_that_the_server_would_not_take_fails_before_it_is_sent(
+    serving: Callable[..., Server], log: Log
+) -> None:
+    server = serving(credit=100_000)
+    with Producer(server.address) as producer:
+        first = producer.send("orders", b"a", partition=0)
+        large = producer.send_many("orders", [bytes(1000)] * 200, partition=0)
+        last = producer.send("orders", b"b", partition=0)
+        assert (first.result(10).offset, last.result(10).offset) == (0, 1)
+        with pytest.raises(BadRequest, match="is more than the 100,000 that the server takes at once"):
+            large.result(10)
+    assert stored(log) == [b"a", b"b"]
+
+
 @pytest.fixture
 def breaking(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Connections break before or after an answer to a push is sent, at every so many pushes."""

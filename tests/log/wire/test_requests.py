@@ -6,13 +6,14 @@ import typing
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.log.wire import requests
 from penstock.log.wire.errors import _CLASSES, Number, ServerError, error_of, number_of
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_every_request_and_reply_comes_back_as_it_was(data: st.DataObject) -> None:
     for union, read in ((requests.Request, requests.request), (requests.Reply, requests.reply)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.log.wire import tcp
@@ -17,6 +17,7 @@ def packed(number: int, head: bytes, bulk: bytes) -> bytes:
     return b"".join(tcp.pack(number, head, bulk))
 
 
+@settings(deadline=None)
 @given(st.lists(frames, max_size=5), st.lists(st.integers(0, 500), max_size=8))
 def test_a_stream_gives_the_frames_however_it_is_cut(sent: list[tuple[int, bytes, bytes]], cuts: list[int]) -> None:
     stream = b"".join(packed(*frame) for frame in sent)
@@ -64,6 +65,7 @@ def test_other_protocols_are_named(start: bytes, name: str) -> None:
         list(tcp.Reader().feed(start))
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=16, max_size=64))
 def test_random_bytes_are_refused(noise: bytes) -> None:
     if noise[12:16] != tcp.MARK.to_bytes(4, "little"):

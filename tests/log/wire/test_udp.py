@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.log.wire import manypackets, udp
@@ -35,6 +35,7 @@ def found(gathered: manypackets.Gathered) -> dict[tuple[bytes, int, str], list[b
     return result
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(pushes, st.booleans()), min_size=1, max_size=12))
 def test_messages_are_gathered_by_topic_and_partition_in_order(sent: list[tuple[tuple, bool]]) -> None:
     packets, expected, numbers = [], defaultdict(list), defaultdict(list)
@@ -49,6 +50,7 @@ def test_messages_are_gathered_by_topic_and_partition_in_order(sent: list[tuple[
     assert (gathered.malformed, gathered.unauthorised) == (0, 0)
 
 
+@settings(deadline=None)
 @given(st.lists(pushes, min_size=1, max_size=6), st.data())
 def test_damaged_packets_are_counted_and_the_others_are_read(sent: list[tuple], data: st.DataObject) -> None:
     packets = [udp.push(topic, partition, values, number=number, acknowledge=mode)
@@ -112,6 +114,7 @@ def test_names_that_meet_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None
     assert found(manypackets.gather(*matrix(packets))) == expected
 
 
+@settings(deadline=None)
 @given(names, st.integers(0, 0xFFFF), st.integers(0, 2**63), st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
 def test_a_pull_comes_back_as_it_was(topic: str, partition: int, offset: int, most: int, number: int) -> None:
     packet = udp.pull(topic, partition, offset, most, number=number, token="t")
@@ -121,6 +124,7 @@ def test_a_pull_comes_back_as_it_was(topic: str, partition: int, offset: int, mo
             udp.read_pull(packet[:cut])
 
 
+@settings(deadline=None)
 @given(messages)
 def test_a_reply_comes_back_as_it_was(values: list[bytes]) -> None:
     request = udp.PullRequest("orders", 3, 9, 5, 100, b"")
@@ -135,6 +139,7 @@ def test_acknowledgements_are_read_one_by_one() -> None:
     ]  # fmt: skip
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_noise_is_no_answer_and_no_pull(noise: bytes) -> None:
     for read in (udp.read_answer, udp.read_pull):

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from penstock.log.errors import UnknownTopic
 from penstock.log.frame import Frame
+from penstock.log.headers import read_headers
 from penstock.log.wire.requests import Output, Pull, Pulled
 
 FIRST, NEXT = "first", "next"
@@ -62,8 +63,7 @@ class Messages:
         columns = (frame.offsets.tolist(), frame.times.tolist(), frame.keys.to_pylist(), frame.values.to_pylist(),
                    frame.headers.to_pylist())  # fmt: skip
         for offset, moment, key, value, headers in zip(*columns, strict=True):
-            about = msgspec.json.decode(headers) if headers else {}
-            yield Message(self.topic, self.partition, offset, moment, key, value, about)
+            yield Message(self.topic, self.partition, offset, moment, key, value, read_headers(headers))
 
 
 @dataclass(slots=True, eq=False)

@@ -25,7 +25,7 @@ from penstock.log.frame import LARGEST_MESSAGE
 from penstock.log.records import ProducerIdentity
 from penstock.log.settings import Acknowledge
 from penstock.log.topics import partition_of
-from penstock.log.wire import requests
+from penstock.log.wire import requests, tcp
 from penstock.log.wire.errors import RETRIED, BadRequest, NoServer, Number, WrongToken, error_of
 
 IN_FLIGHT = 5
@@ -236,6 +236,9 @@ class Engine:
             except PenstockError as error:  # these messages make no frame
                 self._finish(queue.ready.popleft(), error)
                 continue
+            if frame.bytes + tcp.LARGEST_HEAD > connection.welcome.largest:
+                self._too_large(queue, batch, connection.welcome.largest - tcp.LARGEST_HEAD)
+                return
             push = requests.Push(queue.topic, queue.partition, self.sending.acknowledge)
             answer = connection.send(push, frame.data)
             self._credit -= batch.size
@@ -263,6 +266,13 @@ class Engine:
         if queue.is_renumbering and not queue.sent:
             self._spawn(self._renumber(queue))
         self.pump()
+
+    def _too_large(self, queue: Queue, batch: Batch, limit: int) -> None:
+        queue.sent.remove(batch)
+        what = f"a batch of {batch.size:,} bytes is more than the {limit:,} that the server takes at once"
+        self._refused(queue, batch, requests.Refused(Number.TOO_LARGE, what, "send fewer messages at once"))
+        if not queue.sent:
+            self._spawn(self._renumber(queue))
 
     def _refused(self, queue: Queue, batch: Batch, reply: requests.Refused) -> None:
         """A batch that is not stored leaves a gap in the numbers, so those behind it need new ones.

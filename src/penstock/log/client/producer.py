@@ -16,6 +16,7 @@ import pyarrow as pa
 from penstock.log.client.address import LOCAL, Address
 from penstock.log.client.batching import Sent
 from penstock.log.client.engine import Engine, Sending
+from penstock.log.headers import write_headers
 from penstock.log.wire.errors import TooMany
 
 _Result = TypeVar("_Result")
@@ -27,10 +28,6 @@ def encoded(value: Any) -> bytes:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     return value.encode() if isinstance(value, str) else _json.encode(value)
-
-
-def _headers(headers: Mapping[str, str] | None) -> bytes | None:
-    return _json.encode({str(name): str(value) for name, value in headers.items()}) if headers else None
 
 
 def _array(values: Sequence[Any] | pa.Array) -> pa.Array:
@@ -67,7 +64,7 @@ class Producer:
              partition: int | None = None, time_micros: int | None = None) -> Sent:  # fmt: skip
         """One message. Messages of one key go to one partition, in order; without a key the partitions take turns."""
         engine = self._ready(topic)
-        raw, packed = encoded(value), _headers(headers)
+        raw, packed = encoded(value), write_headers(headers)
         name = key.encode() if isinstance(key, str) else key
         moment = time.time_ns() // 1000 if time_micros is None else time_micros
         size = len(raw) + len(name or b"") + len(packed or b"")
@@ -149,7 +146,7 @@ class AsyncProducer:
                    headers: Mapping[str, str] | None = None, partition: int | None = None,
                    time_micros: int | None = None) -> Sent:  # fmt: skip
         engine = await self._ready(topic)
-        raw, packed = encoded(value), _headers(headers)
+        raw, packed = encoded(value), write_headers(headers)
         name = key.encode() if isinstance(key, str) else key
         moment = time.time_ns() // 1000 if time_micros is None else time_micros
         size = len(raw) + len(name or b"") + len(packed or b"")

@@ -54,7 +54,7 @@ def look(service: Service, request: Pull, offset: int) -> Found:
     end = ends.next
     if request.durable:
         end = min(ends.durable, end)
-        if ends.first <= offset >= end:
+        if end <= offset <= ends.next:
             return Found([], offset, end, STORE, 0)
         most_messages = min(most_messages or end - offset, end - offset)
     if function is not None:

@@ -57,7 +57,7 @@ class Counters:
 class Service:
     def __init__(self, log: Log, listening: Listening, loop: asyncio.AbstractEventLoop) -> None:
         self.log, self.listening, self.loop = log, listening, loop
-        self.largest = min(tcp.LARGEST, LARGEST_FRAME + 2 * tcp.LARGEST_HEAD)
+        self.largest = min(tcp.LARGEST, LARGEST_FRAME + tcp.LARGEST_HEAD, listening.credit + tcp.LARGEST_HEAD)
         self.counters = Counters()
         self.began = time.time()
         self.connections: set[Connection] = set()

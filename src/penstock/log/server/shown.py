@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from penstock.log.frame import Frame
+from penstock.log.headers import read_headers
 
 
 def lines(frame: Frame) -> Iterator[bytes]:
@@ -29,7 +30,7 @@ def record(offset: int, moment: int, key: bytes | None, headers: bytes | None, v
     if key is not None:
         found["key"] = key.decode("utf-8", "backslashreplace")
     if headers is not None:
-        found["headers"] = json.loads(headers)
+        found["headers"] = read_headers(headers)
     try:
         text = value.decode()
     except UnicodeDecodeError:
