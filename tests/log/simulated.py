@@ -108,7 +108,7 @@ class SimulatedDisk:
         self.names_seen: dict[Path, Inode] = {}
         self.names_stable: dict[Path, Inode] = {}
         self.directories: set[Path] = {Path("/")}
-        self.unsynced: list[tuple[Path, Inode | None]] = []
+        self.unsynced: list[list[tuple[Path, Inode | None]]] = []
         self.locks: set[Path] = set()
         self.steps = 0
         self.crash_at: int | None = None
@@ -128,7 +128,7 @@ class SimulatedDisk:
         """The disk as it is found when the power is back."""
         names = dict(self.names_stable)
         kept = 0 if chance is None else chance.randrange(len(self.unsynced) + 1)
-        for path, inode in self.unsynced[:kept]:
+        for path, inode in (change for changes in self.unsynced[:kept] for change in changes):
             if inode is None:
                 names.pop(path, None)
             else:
@@ -180,7 +180,7 @@ class SimulatedDisk:
 
     def sync_directory(self, path: Path) -> None:
         self.step("sync directory", path)
-        for name, inode in self.unsynced:
+        for name, inode in (change for changes in self.unsynced for change in changes):
             if inode is None:
                 self.names_stable.pop(name, None)
             else:
@@ -190,14 +190,18 @@ class SimulatedDisk:
     def remove(self, path: Path) -> None:
         self.step("remove", path)
         if self.names_seen.pop(path, None) is not None:
-            self.unsynced.append((path, None))
+            self.unsynced.append([(path, None)])
 
     def rename(self, path: Path, other: Path) -> None:
         self.step("rename", path)
         inode = self.names_seen.pop(path)
-        self.unsynced.append((path, None))
-        self._name(other, inode)
+        self.names_seen[other] = inode
+        self.unsynced.append([(path, None), (other, inode)])
         self.sync_directory(path.parent)
+
+    def link(self, path: Path, other: Path) -> None:
+        self.step("link", path)
+        self._name(other, self.names_seen[path])
 
     def lock(self, path: Path) -> SimulatedFile:
         if path in self.locks:
@@ -207,4 +211,4 @@ class SimulatedDisk:
 
     def _name(self, path: Path, inode: Inode) -> None:
         self.names_seen[path] = inode
-        self.unsynced.append((path, inode))
+        self.unsynced.append([(path, inode)])

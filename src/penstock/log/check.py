@@ -12,7 +12,7 @@ from penstock.log.settings import Settings
 from penstock.log.store.disk import Disk, RealDisk
 from penstock.log.store.finding import Finding
 from penstock.log.store.index import NEVER
-from penstock.log.store.opening import index_of, is_torn, segments_of
+from penstock.log.store.opening import is_torn, segments_of
 from penstock.log.store.recovery import scan
 from penstock.log.store.segment import Segment
 from penstock.log.topics import Topics
@@ -97,7 +97,7 @@ def _check_segment(segment: Segment, found: _Found, in_use: bool) -> None:
     result = scan(segment.file.map(size), segment.base, segment.every, limit=segment.limit, see=_counting(found))
     found.segments += 1
     found.bytes += size
-    index, last, place = index_of(segment), segment.limit is None, str(segment.path)
+    index, last, place = segment.stored_index(), segment.limit is None, str(segment.path)
     durable = max(result.durable, NEVER if index is None else index.end) if last else segment.limit
     assert durable is not None
     for damage in result.damages:

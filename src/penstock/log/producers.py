@@ -90,9 +90,11 @@ class Producers:
             if not kept and known.next == 0:
                 del self._known[number]
 
-    def pack(self) -> bytes:
+    def pack(self, before: int) -> bytes:
+        """What was written before an offset: what comes after it may not be there when this is loaded."""
         rows = [(number, batch.sequence, batch.offset, known.epoch, batch.messages)
-                for number, known in self._known.items() for batch in known.batches]  # fmt: skip
+                for number, known in list(self._known.items())
+                for batch in known.batches if batch.offset < before]  # fmt: skip
         return np.array(rows, _ROW).tobytes()
 
     def load(self, packed: bytes) -> None:

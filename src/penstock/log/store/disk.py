@@ -50,7 +50,11 @@ class Disk(Protocol):
 
     def remove(self, path: Path) -> None: ...
 
-    def rename(self, path: Path, other: Path) -> None: ...
+    def rename(self, path: Path, other: Path) -> None:
+        """The file has the other name, and whatever had that is gone, for good; or nothing has changed."""
+
+    def link(self, path: Path, other: Path) -> None:
+        """The file has the other name as well."""
 
     def lock(self, path: Path) -> File: ...
 
@@ -142,6 +146,9 @@ class RealDisk:
     def rename(self, path: Path, other: Path) -> None:
         os.rename(path, other)
         self.sync_directory(path.parent)
+
+    def link(self, path: Path, other: Path) -> None:
+        os.link(path, other)
 
     def lock(self, path: Path) -> File:
         file = RealFile(path, os.O_RDWR | os.O_CREAT)

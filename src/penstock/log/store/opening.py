@@ -12,7 +12,7 @@ from penstock.log.store.disk import Disk
 from penstock.log.store.finding import Finding
 from penstock.log.store.index import Index
 from penstock.log.store.recovery import Damage, scan
-from penstock.log.store.segment import ENDING, INDEX, Segment, segment_path
+from penstock.log.store.segment import ENDING, Segment, segment_path
 from penstock.log.store.store import Store, free_name
 
 _NAME = re.compile(r"(\d{20})" + re.escape(ENDING))
@@ -29,7 +29,7 @@ def open_store(disk: Disk, directory: Path, settings: Settings, producers: Produ
     _load_producers(segments, producers)
     last = segments[-1]
     size = last.file.size()
-    left = index_of(last)
+    left = last.stored_index()
     if left is not None and left.size == size:
         last = Segment(disk, last.path, last.base, last.every, left)
         producers.load(left.producers)
@@ -52,12 +52,6 @@ def segments_of(disk: Disk, directory: Path, every: int) -> list[Segment]:
     return segments
 
 
-def index_of(segment: Segment) -> Index | None:
-    """What the file of the index says, if there is one and it is right."""
-    content = segment.disk.read(segment.path.with_suffix(INDEX))
-    return None if content is None else Index.parse(content, segment.base)
-
-
 def is_torn(damage: Damage, durable: int) -> bool:
     """Whether the damaged bytes may be a write that never ended: nothing says that they were durable."""
     return damage.first >= durable
@@ -67,7 +61,7 @@ def _load_producers(segments: list[Segment], producers: Producers) -> None:
     """What the sealed segments say: the last index has it, and what has no index is read."""
     unread: list[Segment] = []
     for segment in reversed(segments[:-1]):
-        index = index_of(segment)
+        index = segment.stored_index()
         if index is not None:
             producers.load(index.producers)
             break

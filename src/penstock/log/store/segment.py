@@ -42,12 +42,17 @@ class Segment:
     def index(self) -> Index:
         """From its file, or made again."""
         if self._index is None:
-            content = self.disk.read(self.path.with_suffix(INDEX))
-            self._index = None if content is None else Index.parse(content, self.base)
+            self._index = self.stored_index()
             if self._index is None:
                 view = self.file.map(self.file.size())
                 self._index = scan(view, self.base, self.every, limit=self.limit).index
         return self._index
+
+    def stored_index(self) -> Index | None:
+        """What the file of the index says, unless it is missing, damaged or older than the end of the segment."""
+        content = self.disk.read(self.path.with_suffix(INDEX))
+        index = None if content is None else Index.parse(content, self.base)
+        return None if index is None or (self.limit is not None and index.end != self.limit) else index
 
     @property
     def end(self) -> int:

@@ -18,7 +18,7 @@ class Store:
     """One thread writes and fsyncs at a time; any number read."""
 
     def __init__(self, disk: Disk, directory: Path, settings: Settings, segments: Sequence[Segment],
-                 producers: Callable[[], bytes]) -> None:  # fmt: skip
+                 producers: Callable[[int], bytes]) -> None:  # fmt: skip
         self.disk, self.directory, self.settings = disk, directory, settings
         self.segments = tuple(segments)
         self._producers = producers
@@ -64,7 +64,7 @@ class Store:
         """Seal the last segment and begin another."""
         if self.active.size:
             self.sync()
-            self.active.seal(self._producers())
+            self.active.seal(self._producers(self.end))
             self._begin(self.end)
 
     def read(self, offset: int, most_bytes: int, most_messages: int | None) -> list[Frame]:
@@ -98,34 +98,38 @@ class Store:
         written since the last good fsync is read back, checked, and, up to the offset `upto`, written and fsynced anew,
         elsewhere. The old file keeps its bytes: readers may have them mapped.
         """
-        saved = self._read_back(upto)
-        old, before, durable = self.active, (self.segments, self.active, self.end, self._synced_size), self.durable
-        if old.size == 0:  # begun by a restart that failed
-            self.segments = self.segments[:-1]
-        elif durable == old.base:
-            if old.path == segment_path(self.directory, old.base):
-                aside = free_name(self.disk, old.path, "failed")
-                self.disk.rename(old.path, aside)
-                old.path = aside
-            self.segments = self.segments[:-1]
-        else:
-            index = _shorter(old, self._synced_size, durable)
-            self.segments = (*self.segments[:-1], Segment(self.disk, old.path, old.base, old.every, index))
-        try:
-            self._begin(durable)
-            if saved:
-                self.active.append(saved)
-            self.active.file.sync()
-        except OSError:
-            self.segments, self.active, self.end, self._synced_size = before
-            raise
+        saved, old, base = self._read_back(upto), self.active, self.durable
+        path = segment_path(self.directory, base)
+        self._write_new(path.with_suffix(".new"), saved)
+        kept = self.segments[:-1]
+        if old.base < base:
+            sealed = Segment(self.disk, old.path, old.base, old.every, _shorter(old, self._synced_size, base))
+            sealed.seal(self._producers(base))
+            sealed.limit = base
+            kept = (*kept, sealed)
+        elif old.size:
+            self.disk.link(old.path, free_name(self.disk, old.path, "failed"))
+        # Until here a kill finds the old segment as it was, and from here on the new one with all that counts.
+        self.disk.rename(path.with_suffix(".new"), path)
+        self.active = Segment(self.disk, path, base, old.every, _index_of(saved, base, old.every))
+        self.segments = (*kept, self.active)
         self.end = self.durable = self.active.end
         self._synced_size = self.active.size
         self.suspect = False
 
+    def _write_new(self, path: Path, frames: Sequence[Frame]) -> None:
+        file = self.disk.open(path, create=True)
+        try:
+            file.truncate(0)
+            if frames:
+                file.write(0, [frame.data for frame in frames])
+            file.sync()
+        finally:
+            file.close()
+
     def begin_after_damage(self, base: int) -> None:
         """Leave the last segment as it is, and begin another with the offset `base`."""
-        self.active.seal(self._producers())
+        self.active.seal(self._producers(self.end))
         self.end = self.durable = base
         self._begin(base)
 
@@ -142,7 +146,7 @@ class Store:
     def close(self) -> None:
         """Fsync, and note that nothing is missing at the end."""
         self.sync()
-        self.active.seal(self._producers())
+        self.active.seal(self._producers(self.end))
         self.release()
 
     def release(self) -> None:
@@ -176,6 +180,14 @@ class Store:
 
 def gone(offset: int, first: int, place: str) -> OffsetOutOfRange:
     return OffsetOutOfRange(f"offset {offset} is no longer there", place, f"read from {first}, the oldest that is kept")
+
+
+def _index_of(frames: Sequence[Frame], base: int, every: int) -> Index:
+    index, position = Index(base, every), 0
+    for frame in frames:
+        index.add(frame.header, position)
+        position += frame.bytes
+    return index
 
 
 def _shorter(segment: Segment, size: int, end: int) -> Index:
