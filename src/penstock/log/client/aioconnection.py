@@ -119,6 +119,16 @@ class AioConnection(asyncio.Protocol):
             raise error_of(reply.number, reply.what, reply.fix)
         return reply, data
 
+    async def end(self) -> None:
+        """Close, and wait until the other side knows: with TLS that takes a few messages."""
+        self.close()
+        try:
+            async with asyncio.timeout(1):
+                await self.closed.wait()
+        except TimeoutError:
+            if self.transport is not None:
+                self.transport.abort()
+
     def close(self) -> None:
         if self.transport is not None:
             self.transport.close()

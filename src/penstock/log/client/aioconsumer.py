@@ -158,8 +158,7 @@ class AsyncConsumer:
 
     async def close(self) -> None:
         if self._connection is not None:
-            self._connection.close()
-            await self._connection.closed.wait()
+            await self._connection.end()
 
     async def __aenter__(self) -> AsyncConsumer:
         await self.open()

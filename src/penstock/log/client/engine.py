@@ -158,7 +158,7 @@ class Engine:
             self._running.cancel()
             await asyncio.gather(self._running, *self._tasks, return_exceptions=True)
         if self.connection is not None:
-            self.connection.close()
+            await self.connection.end()
         closed = NoServer("the producer was closed", None, "flush before closing")
         self._fail_all(closed)
         self.failed = closed

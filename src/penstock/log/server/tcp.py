@@ -232,9 +232,18 @@ class Connection(asyncio.Protocol):
             transport.resume_reading()
         if transport.can_write_eof():
             transport.write_eof()
-            asyncio.get_running_loop().call_later(1, transport.abort)
         else:
             transport.close()
+        self.service.loop.call_later(1, self.abort_when_sent, 10)
+
+    def abort_when_sent(self, tries: int) -> None:
+        """The client has had time to close; if there is something that it has not taken yet, a little more."""
+        if self.transport is None:
+            return
+        if tries and self.transport.get_write_buffer_size():
+            self.service.loop.call_later(1, self.abort_when_sent, tries - 1)
+        else:
+            self.transport.abort()
 
     def eof_received(self) -> bool:
         """A client that has said everything may still wait for answers."""
