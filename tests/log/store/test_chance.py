@@ -17,7 +17,7 @@ from tests.log.checker import check
 from tests.log.simulated import PowerLoss, SimulatedDisk
 from tests.log.store.test_faults import SMALL, opened, read, round_of
 
-RUNS = int(os.environ.get("PENSTOCK_CHANCES", "150"))
+RUNS = int(os.environ.get("PENSTOCK_CHANCES", "90"))
 NO_LEVELS = Settings(levels=(), segment_bytes=4096, index_every=512)
 M, W, F = Acknowledge
 
