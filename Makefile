@@ -21,8 +21,9 @@ lint: .venv/.package ## check style and types
 	@$(BIN)/ruff check
 	@$(BIN)/mypy --strict src
 
-soak: .venv/.java ## kill a stream fifty times and look whether anything is lost
+soak: .venv/.java ## kill a stream fifty times and a log's server ten thousand times, and look whether anything is lost
 	@PENSTOCK_KILLS=50 $(BIN)/pytest tests/soak
+	@PENSTOCK_LOG_KILLS=10000 $(BIN)/pytest tests/log/test_kill.py
 
 bench: .venv/.java ## run EIPBench on Penstock and on other systems: a night, or OPTIONS=--quick for five minutes
 	@$(BIN)/penstock bench run $(OPTIONS)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import bench, cluster, convert, dead, demo, diagram, doctor, explain, new, run, trace
+from penstock.cli import bench, cluster, convert, dead, demo, diagram, doctor, explain, log, new, run, trace
 from penstock.cli.output import complain
 from penstock.errors import PenstockError
 
@@ -20,6 +20,7 @@ _EXAMPLES = (
     "penstock run app.py                    run it once",
     "penstock run app.py --stream           keep it running",
     "penstock dead replay app.py            send dead letters through it again",
+    "penstock log serve data                a message log for others to push to and read from",
     "An app is app.py, app.py:name, package.module:name or routes.yaml.",
 )
 _COMMANDS = (
@@ -40,6 +41,7 @@ for command in _COMMANDS:
     app.command()(command)
 app.add_typer(dead.commands, name="dead")
 app.add_typer(bench.commands, name="bench")
+app.add_typer(log.commands, name="log")
 
 
 def _version(wanted: bool) -> None:

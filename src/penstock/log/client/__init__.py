@@ -1,0 +1,12 @@
+"""Producers and consumers, sync and asyncio."""
+
+from __future__ import annotations
+
+from penstock.log.client.address import Address
+from penstock.log.client.aioconsumer import AsyncConsumer
+from penstock.log.client.batching import Placed, Sent
+from penstock.log.client.consumer import Consumer
+from penstock.log.client.cursors import Message, Messages
+from penstock.log.client.producer import AsyncProducer, Producer
+
+__all__ = ["Address", "AsyncConsumer", "AsyncProducer", "Consumer", "Message", "Messages", "Placed", "Producer", "Sent"]

@@ -1,0 +1,316 @@
+"""Partition: gives messages their offsets, puts them into the levels, and acknowledges them when it may."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+
+from penstock.log.errors import BadFrame, LogClosed, LogError, NotAcknowledged, OffsetOutOfRange
+from penstock.log.frame import NOBODY, OFFSETS, SEVERAL, Frame
+from penstock.log.levels.stack import STORE, Stack
+from penstock.log.producers import Batch, Producers
+from penstock.log.records import Ends, Reading, Receipt
+from penstock.log.settings import Acknowledge, Settings
+from penstock.log.store.commit import Committer
+from penstock.log.store.disk import Disk
+from penstock.log.store.opening import open_store
+from penstock.log.store.retention import enforce
+from penstock.log.store.store import gone
+from penstock.log.waiting import Waiter, Waiting
+
+_HEAL_EVERY = 1.0
+
+
+class Partition:
+    """Any number of threads append and read. What waits is written by the committer, or by who finds no room."""
+
+    def __init__(self, topic: str, number: int, directory: Path, settings: Settings, disk: Disk,
+                 committer: Committer, epoch_of: Callable[[int], int]) -> None:  # fmt: skip
+        self.topic, self.number, self._settings, self._committer = topic, number, settings, committer
+        self.producers = Producers(settings.producers, epoch_of)
+        self.store, self.findings = open_store(disk, directory, settings, self.producers)
+        self.stack = Stack(settings, self.store, directory)
+        self.next = self.visible = self._promised = self.store.end
+        self.broken: str | None = None
+        """Why nothing can be written, if so."""
+        self.trouble: str | None = None
+        """What else is wrong."""
+        self.lags_since: float | None = None
+        self.opened, self.bytes_in = time.monotonic(), 0
+        self._healed = 0.0
+        self._failure, self._failures = "", 0
+        self._closing = self._closed = False
+        self._lock = threading.Lock()
+        self._commit = threading.RLock()
+        self._waiting = Waiting()
+        self._listeners: dict[object, Callable[[], None]] = {}
+
+    # ---- appending
+
+    def append(self, frame: Frame, mode: Acknowledge) -> Future[Receipt]:
+        future: Future[Receipt] = Future()
+        future.set_running_or_notify_cancel()
+        if frame.header.columns & OFFSETS or frame.header.producer == SEVERAL:
+            raise BadFrame("a frame of a filtered or joined reading cannot be appended", None, "pack its messages anew")
+        while True:
+            with self._lock:
+                self._check_open()
+                if self._closing:
+                    raise LogClosed(f"the log of {self._place()} is being closed", None, "open it again")
+                if self.broken is None and self.stack.fits(frame.header):
+                    visible = self.visible
+                    ask = self._take(frame, mode, future)
+                    told = self.visible > visible
+                    break
+            self._make_room()
+        if ask:
+            self._committer.ask(self)
+        else:
+            self._committer.later(self)
+        if told:
+            self._tell()
+        return future
+
+    def _take(self, frame: Frame, mode: Acknowledge, future: Future[Receipt]) -> bool:
+        """Put a frame into the first level; whether the committer should come at once."""
+        run = frame.runs[0]
+        repeated = None if run.producer == NOBODY else self.producers.duplicate(run)
+        if repeated is not None:
+            return self._repeat(repeated, mode, future)
+        first = self.next
+        held = self.stack.write(frame.at(first, self.store.durable))
+        self.next = first + frame.count
+        if mode is Acknowledge.MEMORY and not held:
+            mode = Acknowledge.WRITTEN
+        if run.producer != NOBODY:
+            self.producers.add((run,), first)
+        self.bytes_in += frame.bytes
+        if self.lags_since is None:
+            self.lags_since = time.monotonic()
+        receipt = Receipt(self.topic, self.number, first, frame.count, mode)
+        if mode is not Acknowledge.MEMORY:
+            self._waiting.add(Waiter(self.next, mode, receipt, future))
+            return True
+        self._promised = self.next
+        if self._waiting:
+            self._waiting.add(Waiter(self.next, mode, receipt))
+        else:
+            self._see(self.next)
+        future.set_result(receipt)
+        return self.stack.wants_storing
+
+    def _repeat(self, batch: Batch, mode: Acknowledge, future: Future[Receipt]) -> bool:
+        """Answer a push that is there already as if it were new: not before it is as durable as this one asks."""
+        receipt = Receipt(self.topic, self.number, batch.offset, batch.messages, mode, duplicate=True)
+        end = 0 if batch.offset < 0 else batch.offset + batch.messages
+        if mode is Acknowledge.MEMORY or self._is_done(end, mode):
+            future.set_result(receipt)
+            return False
+        self._waiting.repeat(Waiter(end, mode, receipt, future))
+        return True
+
+    def _make_room(self) -> None:
+        """Write what waits, or say why that cannot be."""
+        with self._commit:
+            failures = self._failures
+            if self.broken is None or self._heal():
+                self.write_pending()
+                if self._failures == failures:
+                    return
+            raise NotAcknowledged(f"nothing can be written: {self.broken or self._failure}", self._place(),
+                                  "mend the disk; what is stored can still be read")  # fmt: skip
+
+    # ---- committing: what `Committer` calls
+
+    def write_pending(self) -> int:
+        with self._commit:
+            if self.broken is not None and not self._heal():
+                self.lags_since = time.monotonic()
+                return 0
+            with self._lock:
+                if self._closed:
+                    return 0
+                batches = self.stack.pending()
+            if batches:
+                try:
+                    self.store.write(batches)
+                except Exception as error:
+                    self._fail("writing", error)
+                    return 0
+                with self._lock:
+                    self.stack.stored(self.store.end, batches)
+            del batches
+            return self._complete()
+
+    def sync_pending(self, *, due: bool) -> int:
+        with self._commit:
+            with self._lock:
+                if self._closed or self.broken is not None or not (due or self._waiting.wants_sync()):
+                    return 0
+            try:
+                self.store.sync()
+            except Exception as error:
+                self._fail("fsync", error)
+                return 0
+            with self._lock:
+                if self.store.durable == self.next:
+                    self.lags_since = None
+                elif self.lags_since is not None:
+                    self.lags_since = time.monotonic()
+            done = self._complete()
+            self.retain()
+            return done
+
+    def retain(self) -> None:
+        with self._commit:
+            if self._closed or self.broken is not None:
+                return
+            try:
+                enforce(self.store, self._settings.retention)
+                self.trouble = None
+            except OSError as error:
+                self.trouble = f"old segments cannot be removed: {error}"
+                if self.store.suspect:
+                    self._fail("fsync", error)
+
+    def _is_done(self, end: int, mode: Acknowledge) -> bool:
+        return mode is Acknowledge.MEMORY or end <= (
+            self.store.durable if mode is Acknowledge.FSYNCED else self.store.end
+        )
+
+    def _complete(self) -> int:
+        """Acknowledge what may be."""
+        with self._lock:
+            visible = self.visible
+            done, readable = self._waiting.served(self._is_done)
+            promises = [waiter.end for waiter in done if waiter.mode is not Acknowledge.FSYNCED]
+            self._promised = max([self._promised, *promises])
+            self._see(readable)
+            told = self.visible > visible
+        for waiter in done:
+            assert waiter.future is not None
+            waiter.future.set_result(waiter.receipt)
+        if told:
+            self._tell()
+        return len(done)
+
+    def _see(self, offset: int) -> None:
+        self.visible = max(self.visible, offset)
+        self.stack.show(self.visible)
+
+    # ---- failing
+
+    def _fail(self, doing: str, error: Exception) -> None:
+        """What waits for this is not acknowledged. What nobody was promised is taken back, offsets and all."""
+        with self._lock:
+            self.broken = self._failure = f"{doing} failed: {error}"
+            self._failures += 1
+            self.lags_since = time.monotonic()
+            kept = self.store.durable if self.store.suspect else self.store.end
+            cut = max(kept, self._promised)
+            self.stack.truncate(cut)
+            self.producers.undo(cut)
+            self.next = cut
+            failed = self._waiting.failed(kept, cut)
+            if not self._waiting:
+                self._see(cut)
+        self._heal(at_once=True)
+        for waiter in failed:
+            assert waiter.future is not None
+            first, last = waiter.receipt.first, waiter.end - 1
+            there = "they are not stored" if waiter.end > cut else "they may yet be stored"
+            what = f"messages {first} to {last} are not {waiter.mode}: {doing} failed: {error}"
+            fix = f"{there}; push them again when the disk is mended"
+            waiter.future.set_exception(NotAcknowledged(what, self._place(), fix))
+
+    def _heal(self, *, at_once: bool = False) -> bool:
+        """Make the partition writable again, if that is possible now."""
+        now = time.monotonic()
+        if not at_once and now - self._healed < _HEAL_EVERY:
+            return False
+        self._healed = now
+        try:
+            if self.store.suspect:
+                self.store.restart(self._promised)
+            else:
+                self.store.undo_write()
+        except (OSError, LogError) as error:
+            self.broken = f"{(self.broken or '').partition('; then')[0]}; then {error}"
+            return False
+        with self._lock:
+            self.broken = None
+        return True
+
+    # ---- reading
+
+    def read(self, offset: int, most_bytes: int, most_messages: int | None) -> Reading:
+        with self._lock:
+            self._check_open()
+            if offset > self.visible or offset < 0:
+                raise OffsetOutOfRange(f"offset {offset} is not there yet", self._place(), f"read from {self.visible}")
+            if offset < self.store.first:
+                raise gone(offset, self.store.first, self._place())
+            if offset == self.visible:
+                return Reading((), offset, offset, STORE)
+            most = self.visible - offset
+            most = most if most_messages is None else min(most, max(1, most_messages))
+            found = self.stack.read(offset, most_bytes, most)
+        frames, level = found if found is not None else (self.store.read(offset, most_bytes, most), STORE)
+        return Reading(tuple(frames), frames[0].first, frames[-1].next, level)
+
+    def ends(self) -> Ends:
+        with self._lock:
+            return Ends(self.store.first, self.visible, self.store.durable)
+
+    def offset_at(self, time: int) -> int:
+        self.write_pending()
+        return min(self.store.offset_at(time), self.visible)
+
+    def listen(self, call: Callable[[], None]) -> Callable[[], None]:
+        """Call whenever there is more to read; the result ends that."""
+        key = object()
+        self._listeners[key] = call
+        return lambda: self._listeners.pop(key, None) and None
+
+    def _tell(self) -> None:
+        for call in list(self._listeners.values()):
+            with suppress(Exception):  # the log goes on, whatever those who listen do
+                call()
+
+    # ---- ending
+
+    def close(self) -> None:
+        """Write and fsync all there is."""
+        with self._lock:
+            self._closing = True
+        self.write_pending()
+        self.sync_pending(due=True)
+        with self._commit, self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            left = [waiter for waiter in self._waiting if waiter.future is not None]
+            self.stack.close()
+            try:
+                if self.broken is None:
+                    self.store.close()
+            finally:
+                self.store.release()
+        for waiter in left:
+            assert waiter.future is not None
+            waiter.future.set_exception(NotAcknowledged("the log was closed before", self._place(), "push them again"))
+        if self.broken is not None and self._promised > self.store.end:
+            raise NotAcknowledged(f"messages {self.store.end} to {self._promised - 1} are lost: {self.broken}",
+                                  self._place(), "they were acknowledged in memory only: push them again")  # fmt: skip
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LogClosed(f"the log of {self._place()} is closed", None, "open it again")
+
+    def _place(self) -> str:
+        return f"topic {self.topic!r} partition {self.number}"
+

@@ -1,0 +1,37 @@
+"""The part of an address behind the question mark."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+from penstock.log.wire.errors import BadRequest
+
+
+class Query:
+    """What stands behind the question mark; every name must be known."""
+
+    def __init__(self, text: str) -> None:
+        self.values = dict(parse_qsl(text, keep_blank_values=True))
+
+    def text(self, name: str, default: str = "") -> str:
+        return self.values.pop(name, default)
+
+    def number(self, name: str, default: float, least: float = 0, most: float = 2**53) -> float:
+        text = self.text(name, str(default))
+        try:
+            value = float(text) if "." in text else int(text)
+        except ValueError:
+            value = -1
+        if not least <= value <= most:
+            raise BadRequest(f"{name}={text} is not a number from {least:g} to {most:g}")
+        return value
+
+    def integer(self, name: str, default: int, least: int = 0, most: int = 2**53) -> int:
+        return int(self.number(name, default, least, most))
+
+    def flag(self, name: str) -> bool:
+        return self.text(name, "0").lower() not in ("0", "false", "no")
+
+    def end(self) -> None:
+        if self.values:
+            raise BadRequest(f"there is no parameter {next(iter(self.values))!r}", None, "GET / lists them")

@@ -1,0 +1,124 @@
+"""Opening: the segments of a partition as they were left, by a clean end, a kill or a power loss."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from penstock.log.frame import NOBODY, Frame, Run
+from penstock.log.producers import Producers
+from penstock.log.settings import Settings
+from penstock.log.store.disk import Disk
+from penstock.log.store.finding import Finding
+from penstock.log.store.index import Index
+from penstock.log.store.recovery import Damage, scan
+from penstock.log.store.segment import ENDING, Segment, segment_path
+from penstock.log.store.store import Store, free_name
+
+_NAME = re.compile(r"(\d{20})" + re.escape(ENDING))
+
+
+def open_store(disk: Disk, directory: Path, settings: Settings, producers: Producers) -> tuple[Store, list[Finding]]:
+    """The store of a partition, everything in it durable, and what was found on the way."""
+    findings: list[Finding] = []
+    segments = segments_of(disk, directory, settings.index_every)
+    if not segments:
+        disk.open(segment_path(directory, 0), create=True).close()
+        disk.sync_directory(directory)
+        segments = segments_of(disk, directory, settings.index_every)
+    _load_producers(segments, producers)
+    last = segments[-1]
+    size = last.file.size()
+    left = last.stored_index()
+    if left is not None and left.size == size:
+        last = Segment(disk, last.path, last.base, last.every, left)
+        producers.load(left.producers)
+        begin = None
+    else:
+        last, begin = _recovered(last, left, producers, findings)
+    store = Store(disk, directory, settings, [*segments[:-1], last], producers.pack)
+    last.file.sync()
+    if begin is not None:
+        store.begin_after_damage(begin)
+    return store, findings
+
+
+def segments_of(disk: Disk, directory: Path, every: int) -> list[Segment]:
+    """The segments in a directory, each with the offset where the next begins."""
+    bases = sorted(int(found[1]) for found in map(_NAME.fullmatch, disk.names(directory)) if found)
+    segments = [Segment(disk, segment_path(directory, base), base, every) for base in bases]
+    for segment, after in zip(segments, bases[1:], strict=False):
+        segment.limit = after
+    return segments
+
+
+def is_torn(damage: Damage, durable: int) -> bool:
+    """Whether the damaged bytes may be a write that never ended: nothing says that they were durable."""
+    return damage.first >= durable
+
+
+def _load_producers(segments: list[Segment], producers: Producers) -> None:
+    """What the sealed segments say: the last index has it, and what has no index is read."""
+    unread: list[Segment] = []
+    for segment in reversed(segments[:-1]):
+        index = segment.stored_index()
+        if index is not None:
+            producers.load(index.producers)
+            break
+        unread.append(segment)
+    for segment in reversed(unread):
+        view = segment.file.map(segment.file.size())
+        scan(view, segment.base, segment.every, limit=segment.limit, see=lambda frame: _see(frame, producers))
+        segment.close()
+
+
+def _see(frame: Frame, producers: Producers) -> None:
+    producers.add(frame.runs, frame.first)
+
+
+def _recovered(
+    segment: Segment, left: Index | None, producers: Producers, findings: list[Finding]
+) -> tuple[Segment, int | None]:
+    """The last segment, cut where a write did not end; and where to begin another if it has to stay as it is."""
+    view = segment.file.map(segment.file.size())
+    seen: list[tuple[int, list[Run]]] = []
+
+    def see(frame: Frame) -> None:
+        if frame.header.producer != NOBODY:
+            seen.append((frame.first, frame.runs))
+
+    found = scan(view, segment.base, segment.every, see=see)
+    durable = found.durable if left is None else max(found.durable, left.end)
+    torn = next((damage for damage in found.damages if is_torn(damage, durable)), None)
+    rotten = [damage for damage in found.damages if not is_torn(damage, durable)]
+    findings.extend(_finding(segment, damage, durable) for damage in rotten)
+    index = found.index
+    if torn is not None:
+        aside = _set_aside(segment, view, torn.position)
+        findings.append(Finding(str(segment.path), torn.position, torn.first, None,
+                                f"a write did not end: {torn.why}", f"its bytes are in {aside.name}"))  # fmt: skip
+        index = scan(view[: torn.position], segment.base, segment.every).index
+    for first, runs in seen:
+        if first < index.end:
+            producers.add(runs, first)
+    end = max(index.end, durable)
+    missing = index.end < durable and not rotten
+    if missing:
+        findings.append(Finding(str(segment.path), index.size, index.end, durable, "the file ends too early", "kept"))
+    segment.close()
+    whole = Segment(segment.disk, segment.path, segment.base, segment.every, index)
+    return whole, end if rotten or missing else None
+
+
+def _finding(segment: Segment, damage: Damage, durable: int) -> Finding:
+    after = durable if damage.next is None else damage.next
+    return Finding(str(segment.path), damage.position, damage.first, after, damage.why, "kept as it is")
+
+
+def _set_aside(segment: Segment, view: memoryview, position: int) -> Path:
+    """Copy the bytes from `position` on to another file, then cut them off."""
+    aside = free_name(segment.disk, segment.path, "torn")
+    segment.disk.replace(aside, bytes(view[position:]))
+    segment.file.truncate(position)
+    segment.file.sync()
+    return aside
