@@ -16,7 +16,7 @@ from tests.agreement.strategies import MESSAGES, answered_apps, apps
 
 # Shrinking would run Spark hundreds of times; the note says which route and messages failed.
 SLOW = settings(
-    max_examples=12,
+    max_examples=8,
     suppress_health_check=list(HealthCheck),
     print_blob=True,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),

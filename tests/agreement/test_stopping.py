@@ -84,7 +84,7 @@ def open_ended(*routes: Route) -> App:
     return App("stopping", *routes, sinks={name: Memory() for name in sent - read}, dead_letters=Memory())
 
 
-@settings(SLOW, max_examples=4)
+@settings(SLOW, max_examples=2)
 @given(apps(branches=2), MESSAGES)
 def test_spark_stops_what_the_reference_stops(spark: SparkSession, app: App, messages: list[bytes]) -> None:
     describe(app, messages)

@@ -16,7 +16,7 @@ import pytest
 
 from tests.log.killing import PARTITIONS, Acknowledged, Hasty, Steady, Victim, read_all
 
-KILLS = int(os.environ.get("PENSTOCK_LOG_KILLS", "200"))
+KILLS = int(os.environ.get("PENSTOCK_LOG_KILLS", "20"))
 
 
 class Checker:
