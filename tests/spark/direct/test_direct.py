@@ -224,3 +224,31 @@ def _buried(directory: Path) -> list[dict[str, Any]]:
     rows = [json.loads(line) for line in lines(directory)] if directory.is_dir() else []
     rows += [row for file in directory.glob("*.parquet") for row in pyarrow.parquet.read_table(file).to_pylist()]
     return [{name: value for name, value in row.items() if name not in ("letter", "time")} for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("name", "format", "content"),
+    [
+        ("in.csv", RECORDS, b'id,note\n1,a\n2,"b\nc"\nx,d\n3,e\n'),
+        ("in.xml", ELEMENTS, b"<all><m><id>1</id></m><m><id>2</id><note>b</note></m><m><id>x</id></m></all>"),
+    ],
+    ids=["csv", "xml"],
+)
+def test_other_formats_go_the_same_way(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, format: Any, content: bytes
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    source = Files(str(tmp_path / name), format, record="m" if name == "in.xml" else None)
+    seen = []
+    for number, chosen in enumerate((is_direct, lambda *_: False)):
+        monkeypatch.setattr(spark_run, "is_direct", chosen)
+        home = tmp_path / str(number)
+        route = Route("r", source).filter(body.id > 1).multicast("x", "y")
+        sinks = {"x": Files(str(home / "x")), "y": Files(str(home / "y"))}
+        built = App("a", route, sinks=sinks, dead_letters=Files(str(home / "dead")))
+        assert is_direct(built.plan, targets(built.plan))
+        done = run_batch(built, spark)
+        written = sorted(file.read_bytes() for place in ("x", "y") for file in (home / place).glob("a-*"))
+        seen.append((written, _buried(home / "dead"), done.summary.steps))
+        assert done.summary.dead == 1
+    assert seen[0] == seen[1]
