@@ -22,7 +22,7 @@ from penstock.spark.direct.rows import Rows, Visit
 from penstock.spark.frame import AT, BODY, DEAD, NOTE
 from penstock.spark.read.files import UNREADABLE, FilesReader
 from penstock.spark.read.lines import Chunk
-from penstock.spark.read.rows import spare_collection
+from penstock.spark.read.rows import settle
 from penstock.spark.write.encode import META, WRITTEN
 from penstock.spark.write.outlets import Target
 from penstock.spark.write.staging import Staging
@@ -80,7 +80,7 @@ class DirectTask:
     time: datetime
 
     def __call__(self, numbers: Iterable[int]) -> Iterator[Row]:
-        spare_collection()
+        settle()
         for manifest in TaskWriter(self.targets, self.staging)(self._written(numbers)):
             yield from (Row(**entry) for entry in manifest.to_pylist())
 

@@ -26,7 +26,7 @@ from penstock.formats import Csv, Format, Xml
 from penstock.plan.plan import Entry
 from penstock.spark.read.lines import CHUNK_BYTES, Chunk, chunks, open_file, read_lines
 from penstock.spark.read.records import read_csv_records, read_xml_records
-from penstock.spark.read.rows import RowMaker, row_type, spare_collection
+from penstock.spark.read.rows import RowMaker, row_type, settle
 
 BYTES_PER_BATCH = 128 * 1024 * 1024
 UNREADABLE = (OSError, EOFError, zlib.error)
@@ -48,7 +48,7 @@ class FilesReader:
         return chunks(path, os.path.relpath(path, self.root), os.path.getsize(path), whole, chunk_bytes)
 
     def read_chunk(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
-        spare_collection()
+        settle()
         offset = 0
         try:
             for bodies in self.bodies(chunk):

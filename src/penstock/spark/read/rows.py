@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 
 import numpy
@@ -15,6 +17,9 @@ from penstock.spark.decode import Decoder, decoded_columns, reads_nothing
 from penstock.spark.frame import BODY, OFFSET, PARTITION, TOPIC
 
 ROWS_AT_ONCE = 10_000
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_KEPT_PIECE, _KEPT = 32 << 20, 512 << 20
+"""A worker keeps so many free bytes, in pieces of up to so many."""
 
 
 def row_type(entry: Entry) -> spark.StructType:
@@ -29,12 +34,17 @@ def row_type(entry: Entry) -> spark.StructType:
 
 
 @cache
-def spare_collection() -> None:
-    """Spark collects garbage after every task; what a worker has loaded by now is none, and there is a lot of it.
+def settle() -> None:
+    """Make this worker ready for many blocks of messages: once per process.
 
-    Once per process: what later tasks leave behind is to be collected.
+    Spark collects garbage after every task; what a worker has loaded by now is none, and there is a lot of it. The
+    memory of one block is to serve the next: to get it from the kernel again costs as much as to decode a field.
     """
     gc.freeze()
+    with suppress(OSError, AttributeError):
+        allocator = ctypes.CDLL(None)
+        allocator.mallopt(_M_MMAP_THRESHOLD, _KEPT_PIECE)
+        allocator.mallopt(_M_TRIM_THRESHOLD, _KEPT)
 
 
 class RowMaker:
