@@ -12,14 +12,18 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
 from penstock.expr import nodes
-from penstock.expr.evaluate import conformed
+from penstock.expr.evaluate import Scope, conformed, evaluate
 from penstock.expr.nodes import Expr, Function
+from penstock.patterns.redelivery import REDELIVERED
 from penstock.plan.plan import Stage
 from penstock.plan.retrying import counts_tries
 from penstock.reference.steps import FUNCTION_FAILED, used_expressions
 from penstock.spark.frame import AT, DEAD, ERROR, Places, error, here
 from penstock.spark.tries import attempt, tried, with_header
 from penstock.spark.types import spark_type
+
+_TRIED = nodes.Field((REDELIVERED,), nodes.HEADER)
+_PLAIN = (nodes.Literal, nodes.Call, nodes.Compare, nodes.Case, nodes.Lookup)
 
 
 @cache
@@ -77,7 +81,8 @@ def _with_tries(data: DataFrame, stage: Stage, present: Column) -> DataFrame:
     """Results of functions that are called again at once when they fail; the tries of a step add up."""
     tries, fine = attempt(stage.route), present
     for index, function in enumerate(functions_of(stage)):
-        called = _retrying_udf(function, stage)(fine, tries, *_arguments(function, stage, tries))
+        udf = _counting_udf if reads_only_tries(function) else _retrying_udf
+        called = udf(function, stage)(fine, tries, *_arguments(function, stage, tries))
         data = data.withColumn(_name(index), called)
         result = F.col(_name(index))
         tries = F.coalesce(result.getField("tries"), tries)
@@ -86,13 +91,19 @@ def _with_tries(data: DataFrame, stage: Stage, present: Column) -> DataFrame:
 
 
 def _arguments(function: Function, stage: Stage, tries: Column) -> list[Column]:
-    """The arguments of a function; or one list of them, a struct for each try, if they tell one from another."""
+    """The arguments of a function; or one list of them, a struct for each try, if they tell one from another.
+
+    Where the header alone tells it, Python counts: the header comes first, then the other arguments.
+    """
     from penstock.spark.context import context_of
     from penstock.spark.expressions import lower
 
     context, first = context_of(stage), attempt(stage.route)
     if not counts_tries(function):
         return [lower(argument, context) for argument in function.arguments]
+    if reads_only_tries(function):
+        others = [argument for argument in function.arguments if not counts_tries(argument)]
+        return [lower(argument, context) for argument in (_TRIED, *others)]
 
     def at(number: Column) -> Column:
         later = with_header(context.headers, number - 1)
@@ -123,6 +134,41 @@ def _retrying_udf(function: Function, stage: Stage) -> Callable[..., Column]:
             number += 1
 
     return F.udf(call, _result(function).add("tries", spark.IntegerType()), useArrow=True)
+
+
+def _counting_udf(function: Function, stage: Stage) -> Callable[..., Column]:
+    last = stage.tries(FUNCTION_FAILED)
+    counting = [counts_tries(argument) for argument in function.arguments]
+    known: dict[tuple[int, str | None], Any] = {}
+
+    def counted(index: int, header: str | None) -> Any:
+        if (index, header) not in known:
+            headers = {} if header is None else {REDELIVERED: header}
+            known[index, header] = evaluate(function.arguments[index], Scope({}, headers))
+        return known[index, header]
+
+    def call(present: bool, tries: int, header: str | None, *others: Any) -> dict[str, Any] | None:
+        if not present:
+            return None
+        number = tries
+        while True:
+            rest = iter(others)
+            arguments = [counted(index, header) if one else next(rest) for index, one in enumerate(counting)]
+            result = _called(function, arguments)
+            if result["error"] is None or number > last:
+                return {**result, "tries": number}
+            header = str(number)
+            number += 1
+
+    return F.udf(call, _result(function).add("tries", spark.IntegerType()), useArrow=True)
+
+
+def reads_only_tries(function: Function) -> bool:
+    """Whether the arguments that tell one try from another read nothing but the header that counts them."""
+    counting = [argument for argument in function.arguments if counts_tries(argument)]
+    parts = [part for argument in counting for part in argument.walk()]
+    return bool(counting) and all(part == _TRIED if isinstance(part, nodes.Field) else isinstance(part, _PLAIN)
+                                  for part in parts)  # fmt: skip
 
 
 def _called(function: Function, arguments: Iterable[Any]) -> dict[str, Any]:
