@@ -17,7 +17,7 @@ from penstock.formats.limits import MAX_BODY_BYTES
 CHUNK_BYTES = 64 * 1024 * 1024
 """What one task reads of a file; chunks start at multiples of it, so positions do not change when a file grows."""
 
-BLOCK_BYTES = 1024 * 1024
+BLOCK_BYTES = 4 * 1024 * 1024
 """What is held in memory at once, but for a single longer line."""
 
 
