@@ -150,13 +150,16 @@ def _counting_udf(function: Function, stage: Stage) -> Callable[..., Column]:
     def call(present: bool, tries: int, header: str | None, *others: Any) -> dict[str, Any] | None:
         if not present:
             return None
-        number = tries
+        number, given = tries, [plain(other) for other in others]
         while True:
-            rest = iter(others)
+            rest = iter(given)
             arguments = [counted(index, header) if one else next(rest) for index, one in enumerate(counting)]
-            result = _called(function, arguments)
-            if result["error"] is None or number > last:
-                return {**result, "tries": number}
+            try:
+                value = conformed(function.function(*arguments), function.returns)
+                return {"value": value, "error": None, "tries": number}
+            except Exception as problem:
+                if number > last:
+                    return {"value": None, "error": _said(problem), "tries": number}
             header = str(number)
             number += 1
 
@@ -175,7 +178,11 @@ def _called(function: Function, arguments: Iterable[Any]) -> dict[str, Any]:
     try:
         return {"value": conformed(function.function(*map(plain, arguments)), function.returns), "error": None}
     except Exception as problem:
-        return {"value": None, "error": f"{type(problem).__name__}: {problem}"}
+        return {"value": None, "error": _said(problem)}
+
+
+def _said(problem: Exception) -> str:
+    return f"{type(problem).__name__}: {problem}"
 
 
 def _result(function: Function) -> spark.StructType:
