@@ -40,8 +40,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "App", "Console", "Csv", "Files", "Frame", "Json", "Log", "Memory", "Message", "Parquet", "Postgres", "Rate",
-    "Route", "Table", "Text", "Void", "Xml", "body", "call", "collect", "combine", "composed_processor", "count_of", "default",
-    "first_of", "fold", "function", "header", "item", "join", "jsonpath", "last_of", "latest", "lookup",
+    "Route", "Table", "Text", "Void", "Xml", "body", "call", "collect", "combine", "composed_processor", "count_of",
+    "default", "first_of", "fold", "function", "header", "item", "join", "jsonpath", "last_of", "latest", "lookup",
     "lookup_table", "max_of", "mean_of", "meta", "min_of", "scatter_gather", "sum_of", "union", "when", "xpath",
     "xpath_number", "xpath_string", "xpath_strings",
 ]  # fmt: skip

@@ -33,6 +33,8 @@ class Reader(Protocol):
     def pieces(self, partition: int, first: int, stop: int) -> Iterator[Piece]:
         """The messages from offset `first` to before `stop`."""
 
+    def close(self) -> None: ...
+
 
 class FileReader:
     """Reads the files of a directory, whether or not somebody writes them."""
@@ -49,6 +51,9 @@ class FileReader:
 
     def pieces(self, partition: int, first: int, stop: int) -> Iterator[Piece]:
         return self._partition(partition).pieces(first, stop)
+
+    def close(self) -> None:
+        self._partitions.clear()
 
     def _partition(self, number: int) -> StoredPartition:
         if number not in self._partitions:
