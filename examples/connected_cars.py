@@ -70,7 +70,7 @@ receiver_format = {
 
 
 def build(data: str, out: str, source=None) -> App:
-    """The app that reads owners.csv from `data`, messages from *.jsonl there or another source, and writes below `out`."""
+    """The app that reads owners.csv and *.jsonl, or another source, from `data` and writes below `out`."""
     owners = lookup_table(f"{data}/owners.csv", key="VIN")
     return App(
         "connected-cars",

@@ -101,8 +101,8 @@ def _run(app: App, again: App, data: str, out: str, say: Say) -> tuple[Summary, 
     say("   insurer in its own format, standing cars are filtered, what cannot be delivered becomes a dead letter.\n")
     batch = run_batch(app, spark).summary
     say(_indented(str(batch)))
-    say("\n3. The cars publish the same messages to a message log, and the same routes stream from it, in micro-batches")
-    say("   with a checkpoint.\n")
+    say("\n3. The cars publish the same messages to a message log, and the same routes stream from it, in")
+    say("   micro-batches with a checkpoint.\n")
     _publish(data, os.path.join(out, "log"), say)
     stream = run_stream(again, os.path.join(out, "checkpoint"), once=True, spark=spark).summary
     say(_indented(str(stream)))

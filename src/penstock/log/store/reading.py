@@ -107,6 +107,7 @@ class StoredPartition:
             if known is None or known.number != number:
                 known = self._known[base] = _Places(path, base, number)
             known.view = file.map(file.size())
+            known.check()
             return known
         finally:
             file.close()
@@ -116,10 +117,21 @@ class _Places:
     """Where in a segment offsets are. What its index file does not say is found by going from header to header."""
 
     def __init__(self, path: Path, base: int, number: int) -> None:
-        self.path, self.number = path, number
+        self.path, self.base, self.number = path, base, number
         self.view = memoryview(b"")
         content = _DISK.read(path.with_suffix(INDEX))
         self.index = (Index.parse(content, base) if content is not None else None) or Index(base, _EVERY)
+
+    def check(self) -> None:
+        """Forget what is known of another file: this one may have been made in its place."""
+        index, view = self.index, self.view
+        if index.positions:
+            try:
+                header = parse_header(view[index.positions[-1] :])
+            except BadFrame:
+                header = None
+            if header is None or header.base != index.offsets[-1] or index.size > len(view):
+                self.index = Index(self.base, _EVERY)
 
     def pieces(self, first: int, stop: int) -> Iterator[Piece]:
         view, position, expected = self.view, self._position(first), None
