@@ -11,6 +11,7 @@ before anything is timed; runs alternate; medians count.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import shutil
 import statistics
@@ -51,7 +52,7 @@ READ, STREAM = "read", "log to log"
 TARGETS = {"reading against Parquet": 0.8, "log to log, messages/s": 250_000.0, "log to log against from_json": 1.5}
 LONGEST_BATCH = 0.5
 ROWS_PER_BATCH = 100_000
-PARTITIONS = 2
+PARTITIONS, FRAME = 2, 1000
 TOPIC = "orders"
 _ROUTE: Workload = WORKLOADS[0]
 
@@ -86,13 +87,13 @@ def prepare(directory: Path, scale: float) -> Inputs:
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     files = model_files(directory.parent, "orders", scale).paths
-    count = 0
+    count, numbers = 0, itertools.count()
     with OpenLog(directory / "log") as log:
         log.create(TOPIC, PARTITIONS)
         for path in files:
             lines = path.read_bytes().splitlines()
-            for number, start in enumerate(range(0, len(lines), 1000)):
-                log.append(TOPIC, number % PARTITIONS, Frame.pack(lines[start : start + 1000]))
+            for start in range(0, len(lines), FRAME):
+                log.append(TOPIC, next(numbers) % PARTITIONS, Frame.pack(lines[start : start + FRAME]))
             count += len(lines)
     (directory / "parquet").mkdir()
     reader = FileReader(directory / "log", TOPIC)

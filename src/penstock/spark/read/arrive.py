@@ -77,7 +77,8 @@ def arriving(entry: Entry, reading: Reading) -> Arrival:
         case Log():
             if not reading.streaming:
                 return Arrival(_complete(logs.read_once(reading.spark, label, entry)), label)
-            return Arrival(_complete(_read(reading, label, _log_source(label, entry, reading))), label)
+            made = _log_source(label, entry, logs.Place.of(source), reading)
+            return Arrival(_complete(_read(reading, label, made)), label)
         case Rate():
             made = rate_source(label, entry, reading.rows_per_batch)
             return Arrival(_complete(_read(reading, label, made)), label)
@@ -106,9 +107,9 @@ def _read(reading: Reading, name: str, source: type[DataSource]) -> DataFrame:
     return reader.format(name).load()
 
 
-def _log_source(name: str, entry: Entry, reading: Reading) -> type[DataSource]:
+def _log_source(name: str, entry: Entry, place: logs.Place, reading: Reading) -> type[DataSource]:
     rows, parts = reading.rows_per_batch, reading.spark.sparkContext.defaultParallelism
-    return numbered_source(name, logs.log_row_type(entry), None, lambda: logs.LogStream(entry, rows, parts))
+    return numbered_source(name, logs.log_row_type(entry), None, lambda: logs.LogStream(entry, place, rows, parts))
 
 
 def _complete(data: DataFrame) -> DataFrame:

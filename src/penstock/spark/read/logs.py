@@ -34,7 +34,7 @@ Offsets = dict[str, int]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a topic is; pickled to the tasks."""
+    """Where a topic is; made in the driver, which knows paths and variables, and pickled to the tasks."""
 
     topic: str
     directory: str | None
@@ -71,9 +71,8 @@ class Range:
 class LogReader:
     """Reads ranges of a topic as rows."""
 
-    def __init__(self, entry: Entry) -> None:
-        assert isinstance(entry.source, Log)
-        self.place, self.rows = Place.of(entry.source), RowMaker(entry)
+    def __init__(self, entry: Entry, place: Place) -> None:
+        self.place, self.rows = place, RowMaker(entry)
 
     def read_range(self, chosen: Range) -> Iterator[pa.RecordBatch]:
         spare_collection()
@@ -169,8 +168,8 @@ def ranges(start: Mapping[str, int], end: Mapping[str, int], parts: int) -> list
 class LogStream(LogReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """An offset is how far every partition was read. The partitions of a topic never change."""
 
-    def __init__(self, entry: Entry, rows_per_batch: int, parts: int) -> None:
-        super().__init__(entry)
+    def __init__(self, entry: Entry, place: Place, rows_per_batch: int, parts: int) -> None:
+        super().__init__(entry, place)
         self.rows_per_batch, self.parts = rows_per_batch, parts
         self.target: Offsets | None = None
 
@@ -224,7 +223,8 @@ def limited(start: Mapping[str, int], ends: Mapping[str, int], rows: int) -> Off
 
 def read_once(spark: SparkSession, label: str, entry: Entry) -> DataFrame:
     """All that is durable now, read by a function that the physical plan shows as `label`."""
-    reader = LogReader(entry)
+    assert isinstance(entry.source, Log)
+    reader = LogReader(entry, Place.of(entry.source))
     found = all_ranges(reader.place, spark.sparkContext.defaultParallelism)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
