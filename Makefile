@@ -5,7 +5,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint soak bench bench-spine bench-state bench-memory cluster clean
+.PHONY: help demo test lint soak bench bench-spine bench-state bench-log bench-memory cluster clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -34,6 +34,10 @@ bench-spine: .venv/.java ## measure the main path: messages per second and laten
 
 bench-state: .venv/.java ## measure steps that remember: a hundred thousand to ten million keys
 	@$(BIN)/python -m penstock.bench.state
+
+bench-log: .venv/.java ## measure Spark's ends of the message log: reading against Parquet, and a route from log to log
+	@$(BIN)/python -m penstock.formats.compiled.compilation
+	@$(BIN)/python -m penstock.bench.logspark $(OPTIONS)
 
 bench-memory: .venv/.java ## run a stream for ten minutes and watch its memory
 	@$(BIN)/python -m penstock.bench.memory

@@ -69,12 +69,12 @@ receiver_format = {
 }
 
 
-def build(data: str, out: str) -> App:
-    """The app that reads owners.csv and *.jsonl from `data` and writes below `out`."""
+def build(data: str, out: str, source=None) -> App:
+    """The app that reads owners.csv and *.jsonl, or another source, from `data` and writes below `out`."""
     owners = lookup_table(f"{data}/owners.csv", key="VIN")
     return App(
         "connected-cars",
-        Route("cars", Files(f"{data}/*.jsonl", Json(SCHEMA)))
+        Route("cars", source or Files(f"{data}/*.jsonl", Json(SCHEMA)))
         .choice({"error-codes": is_error}, otherwise="telemetry"),
         Route("moving", "telemetry")
         .filter(integer(body.Vehicle_Speed) > 0, missing="dead", name="is-driving")

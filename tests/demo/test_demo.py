@@ -39,7 +39,7 @@ def test_batch_and_stream_leave_the_same_messages(shown):
 
 def test_every_place_it_names_is_there(shown):
     out, said = shown
-    for name in ("connected-cars.svg", "delivered", "stream/delivered", "dead-letters", "cars/owners.csv"):
+    for name in ("connected-cars.svg", "delivered", "stream/delivered", "dead-letters", "cars/owners.csv", "log"):
         assert str(out / name) in said
         assert (out / name).exists()
 

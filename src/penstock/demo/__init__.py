@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import Any, cast
 
 from penstock.demo import cars
+from penstock.endpoints.log import Log
 from penstock.errors import BadEndpoint
+from penstock.formats import Json
 from penstock.route.app import App
 from penstock.summary import Summary
 
 Say = Callable[[str], None]
-Build = Callable[[str, str], App]
+Build = Callable[..., App]
+TOPIC, PARTITIONS = "cars", 2
 
 _MARK = ".penstock-demo"
-_MADE = ("cars", "delivered", "dead-letters", "stream", "checkpoint", "connected-cars.svg")
+_MADE = ("cars", "delivered", "dead-letters", "stream", "checkpoint", "log", "connected-cars.svg")
 
 
 def demo(out: str, messages: int, say: Say) -> None:
@@ -29,12 +32,14 @@ def demo(out: str, messages: int, say: Say) -> None:
     if messages < 1:
         raise BadEndpoint(f"a demonstration of {messages} messages shows nothing", fix="ask for 1 or more")
     _make_room(out)
-    build = cast(Build, example().build)
+    module = example()
+    build = cast(Build, module.build)
     data = os.path.join(out, "cars")
     started = time.monotonic()
     _generate(data, messages, say)
     app = build(data, out)
-    batch, stream = _run(app, build(data, os.path.join(out, "stream")), out, say)
+    source = Log(TOPIC, Json(module.SCHEMA), at=os.path.join(out, "log"))
+    batch, stream = _run(app, build(data, os.path.join(out, "stream"), source), data, out, say)
     _compare(out, batch, stream, say)
     _draw(app, batch, os.path.join(out, "connected-cars.svg"))
     _show(out, say)
@@ -85,7 +90,7 @@ def _generate(data: str, messages: int, say: Say) -> None:
     say(f"   {messages:,} messages, {size / 1e6:,.1f} MB of JSON, made in {seconds:.1f} s: {data}\n")
 
 
-def _run(app: App, again: App, out: str, say: Say) -> tuple[Summary, Summary]:
+def _run(app: App, again: App, data: str, out: str, say: Say) -> tuple[Summary, Summary]:
     from penstock.spark.run import run_batch
     from penstock.spark.session import session
     from penstock.spark.stream import run_stream
@@ -96,10 +101,33 @@ def _run(app: App, again: App, out: str, say: Say) -> tuple[Summary, Summary]:
     say("   insurer in its own format, standing cars are filtered, what cannot be delivered becomes a dead letter.\n")
     batch = run_batch(app, spark).summary
     say(_indented(str(batch)))
-    say("\n3. The same routes run as a stream, in micro-batches with a checkpoint.\n")
+    say("\n3. The cars publish the same messages to a message log, and the same routes stream from it, in")
+    say("   micro-batches with a checkpoint.\n")
+    _publish(data, os.path.join(out, "log"), say)
     stream = run_stream(again, os.path.join(out, "checkpoint"), once=True, spark=spark).summary
     say(_indented(str(stream)))
     return batch, stream
+
+
+def _publish(data: str, place: str, say: Say) -> None:
+    """Push all messages to a server of the log in `place`, as cars would."""
+    from penstock.log import Log as OpenLog
+    from penstock.log.client import Producer
+    from penstock.log.server import Listening, Server
+
+    started, count = time.monotonic(), 0
+    with OpenLog(Path(place)) as log:
+        log.create(TOPIC, PARTITIONS)
+        server = Server(log, Listening(tcp=0, http=None, push=None, pull=None)).start()
+        try:
+            with Producer(server.address) as producer:
+                for number, file in enumerate(sorted(Path(data).glob("*.jsonl"))):
+                    lines = file.read_bytes().splitlines()
+                    producer.send_many(TOPIC, lines, partition=number % PARTITIONS)
+                    count += len(lines)
+        finally:
+            server.stop()
+    say(f"   {count:,} messages published and fsynced in {time.monotonic() - started:.1f} s: {place}\n")
 
 
 def _compare(out: str, batch: Summary, stream: Summary, say: Say) -> None:
@@ -141,6 +169,7 @@ def _point(out: str, say: Say, seconds: float) -> None:
         "connected-cars.svg": "the routes as a picture, with the counts of the batch: open it in a browser",
         "delivered": "what the insurer got from the batch, one message per line",
         os.path.join("stream", "delivered"): "what it got from the stream",
+        "log": "the message log: penstock log check reads every byte of it",
         "dead-letters": "what could not be delivered, with the original message",
         os.path.join("cars", "owners.csv"): "the table that messages are enriched from",
     }

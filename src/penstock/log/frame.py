@@ -158,6 +158,11 @@ class Frame:
         header = self.header._replace(base=base, durable=durable)
         return Frame(memoryview(b"".join((header.pack(), self.data[HEADER_BYTES:]))), header)
 
+    def numbered(self, producer: int, epoch: int, sequence: int) -> Frame:
+        """The same messages, of this producer and from this number on."""
+        header = self.header._replace(producer=producer, epoch=epoch, sequence=sequence)
+        return Frame(memoryview(b"".join((header.pack(), self.data[HEADER_BYTES:]))), header)
+
     def slice(self, start: int, stop: int) -> Frame:
         """The messages at the places `start` to `stop`."""
         start, stop = max(start, 0), min(stop, self.count)

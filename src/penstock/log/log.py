@@ -94,6 +94,10 @@ class Log:
         self._check_open()
         return self._identities.producer(name)
 
+    def numbered(self, topic: str, partition: int, producer: int) -> tuple[int, int] | None:
+        """The epoch of a producer and the number that its next message has, if the partition knows it."""
+        return self._partition(topic, partition).numbered(producer)
+
     def commit(self, group: str, topic: str, partition: int, offset: int) -> None:
         """Note, durably, that a group goes on with `offset`."""
         ends = self.ends(topic, partition)

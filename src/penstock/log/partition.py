@@ -266,6 +266,10 @@ class Partition:
         with self._lock:
             return Ends(self.store.first, self.visible, self.store.durable)
 
+    def numbered(self, producer: int) -> tuple[int, int] | None:
+        with self._lock:
+            return self.producers.last(producer)
+
     def offset_at(self, time: int) -> int:
         self.write_pending()
         return min(self.store.offset_at(time), self.visible)

@@ -61,6 +61,11 @@ class Producers:
                 return Batch(run.sequence, run.messages, batch.offset + run.sequence - batch.sequence)
         return Batch(run.sequence, run.messages, -1)
 
+    def last(self, producer: int) -> tuple[int, int] | None:
+        """The epoch of a producer and its next number, if it is known here."""
+        known = self._known.get(producer)
+        return None if known is None else (known.epoch, known.next)
+
     def add(self, runs: Sequence[Run], offset: int) -> None:
         """Runs that have been written from `offset` on."""
         for run in runs:

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.endpoints.base import Sink, Source
 from penstock.endpoints.files import APPEND, Files, Parquet, Table
+from penstock.endpoints.log import LOCAL, Log
 from penstock.endpoints.memory import Memory
 from penstock.endpoints.postgres import Postgres
 from penstock.endpoints.simple import Console, Rate, Void
@@ -28,6 +29,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "parquet": ("schema", "mode"),
     "table": ("schema", "mode", "warehouse"),
     "postgres": ("table", "mode", "key"),
+    "log": ("at", "key", "partitions", "headers", "token", "tls", "authority", *_FORMATS),
     "memory": ("partitions", *_FORMATS),
     "rate": ("count", "message", *_FORMATS),
     "console": (),
@@ -61,7 +63,7 @@ def _made(kind: str, found: dict[str, Item]) -> Source | Sink:
     main = found.pop(kind)
     form = {name: found.pop(name) for name in _FORMATS if kind not in ("parquet", "table") and name in found}
     options: dict[str, Any] = {name: _option(name, item) for name, item in found.items()}
-    if kind in ("files", "memory", "rate"):
+    if kind in ("files", "log", "memory", "rate"):
         options["format"] = _format(form)
     match kind:
         case "files":
@@ -72,6 +74,8 @@ def _made(kind: str, found: dict[str, Item]) -> Source | Sink:
             return Table(main.text(), **options)
         case "postgres":
             return Postgres(main.text(), **options)
+        case "log":
+            return Log(main.text(), **options)
         case "memory":
             return Memory((), **options)
         case "rate":
@@ -85,6 +89,8 @@ def _option(name: str, item: Item) -> object:
     match name:
         case "partitions" | "count":
             return item.integer()
+        case "headers" | "tls":
+            return item.boolean()
         case "schema":
             return _schema(item)
         case "key":
@@ -163,6 +169,13 @@ def write_endpoint(end: Source | Sink, what: str) -> dict[str, object] | str:
                 raise BadEndpoint(f"{what}: a password is not written to a file", None,
                                   "put it into an environment variable and write ${NAME} in the url")  # fmt: skip
             return {"postgres": url, "table": table, **_options(mode=mode, key=list(key) or None)}
+        case Log(topic, form, at, key, partitions, headers, token, tls, authority):
+            if end.has_secret:
+                raise BadEndpoint(f"{what}: a token is not written to a file", None,
+                                  "put it into an environment variable and write ${NAME}")  # fmt: skip
+            options = _options(at=at if at != LOCAL else None, key=key, partitions=partitions, authority=authority,
+                               headers=headers or None, token=token or None, tls=tls or None)  # fmt: skip
+            return {"log": topic, **options, **write_format(form)}
         case Memory(messages, form, partitions):
             if messages:
                 raise BadEndpoint(f"{what}: messages in memory cannot be written as YAML", None, "put them into a file")

@@ -11,8 +11,9 @@ import pyarrow.parquet
 
 from penstock.budget import check_batch, messages_of
 from penstock.plan.plan import Plan
+from penstock.spark.write.frames import staged_frames
 from penstock.spark.write.intent import Intent
-from penstock.spark.write.outlets import KEEP, PARQUET, ROWS, Target
+from penstock.spark.write.outlets import FRAMES, KEEP, PARQUET, ROWS, Target
 
 
 def check_budget(plan: Plan, intent: Intent, targets: Mapping[int, Target]) -> None:
@@ -40,6 +41,8 @@ def _read(path: str, target: Target) -> list[tuple[str, str, str]]:
     elif target.style == KEEP:
         with pa.memory_map(path) as file:
             rows = [meta["error"] for meta in pa.ipc.open_file(file).read_all().column("meta").to_pylist()]
+    elif target.style == FRAMES:
+        rows = [json.loads(line) for frame in staged_frames(path) for line in frame.values.to_pylist()]
     else:
         with open(path, "rb") as lines:
             rows = [json.loads(line) for line in lines]

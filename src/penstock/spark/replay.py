@@ -40,6 +40,7 @@ from penstock.spark.types import spark_type
 from penstock.spark.write.console import show
 from penstock.spark.write.durable import remove_if_empty
 from penstock.spark.write.intent import Intent
+from penstock.spark.write.logs import prepared
 from penstock.spark.write.outlets import KEEP, Target, targets
 from penstock.spark.write.postgres import prepare
 from penstock.spark.write.publish import publish
@@ -72,6 +73,7 @@ def replay(
         return result
     outlets = _promised(plan)
     prepare(outlets.values())
+    outlets = prepared(outlets)
     spark = spark or session(app.name)
     ship(spark)
     started, scratch = time.monotonic(), tempfile.mkdtemp(prefix="penstock-")
@@ -102,6 +104,7 @@ def finish(app: App, intent: Intent, lasting: str) -> None:
     """Publish what a replay has computed that died before its end; what is published already stays as it is."""
     outlets = _promised(app.plan)
     prepare(outlets.values())
+    outlets = prepared(outlets)
     publish(intent, outlets, Staging(intent.key, lasting, lasting), again=True)
     for directory in {os.path.dirname(file.path) for file in intent.files}:
         shutil.rmtree(directory, ignore_errors=True)

@@ -24,6 +24,7 @@ from penstock.spark.direct.steps import is_direct
 from penstock.spark.execute import Executed, execute, finish
 from penstock.spark.failure import stopped
 from penstock.spark.lower import entered, lower
+from penstock.spark.read import logs
 from penstock.spark.read.arrive import Reading, arriving
 from penstock.spark.received import observed, received
 from penstock.spark.rounds import Rounds
@@ -33,6 +34,7 @@ from penstock.spark.state.table import StateTable
 from penstock.spark.together import computed
 from penstock.spark.write.console import show
 from penstock.spark.write.intent import Counts
+from penstock.spark.write.logs import holding, prepared
 from penstock.spark.write.outlets import Target, targets
 from penstock.spark.write.postgres import prepare
 from penstock.spark.write.publish import Kept
@@ -55,14 +57,17 @@ class RunResult:
         self.dead.extend(kept.dead)
 
 
+@holding()
 def run_batch(
     app: App, spark: SparkSession | None = None, progress: Callable[[Summary], None] | None = None
 ) -> RunResult:
     """One pass over all sources; every mistake in the routes is raised before Spark starts."""
     plan = app.plan
     check(plan)
+    logs.check(plan.entries)
     outlets = targets(plan)
     prepare(outlets.values())
+    outlets = prepared(outlets)
     spark = spark or session(app.name)
     ship(spark)
     started = time.monotonic()

@@ -27,6 +27,7 @@ from penstock.spark.execute import execute
 from penstock.spark.failure import stopped
 from penstock.spark.frame import Places
 from penstock.spark.lower import entered, lower
+from penstock.spark.read import logs
 from penstock.spark.read.arrive import Reading, arriving
 from penstock.spark.read.files import BYTES_PER_BATCH
 from penstock.spark.read.numbered import ROWS_PER_BATCH
@@ -39,6 +40,7 @@ from penstock.spark.state.table import StateTable
 from penstock.spark.upgrade import NOTHING, record, settle
 from penstock.spark.write.console import show
 from penstock.spark.write.intent import Counts, Journal
+from penstock.spark.write.logs import holding, prepared
 from penstock.spark.write.outlets import Target, targets
 from penstock.spark.write.postgres import prepare
 from penstock.spark.write.publish import Kept, publish
@@ -49,6 +51,7 @@ POLL_SECONDS = 0.2
 _RECEIVED = "received"
 
 
+@holding()
 def run_stream(
     app: App,
     checkpoint: str | None = None,
@@ -69,8 +72,10 @@ def run_stream(
     """
     plan = app.plan
     check(plan)
+    logs.check(plan.entries)
     outlets = targets(plan)
     prepare(outlets.values())
+    outlets = prepared(outlets)
     spark = spark or session(app.name)
     ship(spark)
     scratch = tempfile.mkdtemp(prefix="penstock-")

@@ -136,6 +136,9 @@ class Service:
             case requests.AskProducer(name):
                 identity = log.producer(name or None)
                 return requests.ProducerIs(identity.id, identity.epoch)
+            case requests.AskNumber(topic, partition, producer):
+                found = log.numbered(topic, partition, producer)
+                return requests.NumberIs(-1) if found is None else requests.NumberIs(*found)
             case requests.AskStatistics():
                 return requests.StatisticsAre(self.statistics())
         raise BadRequest(f"{type(request).__name__} is not for a connection that has begun")

@@ -40,6 +40,7 @@ def open_store(disk: Disk, directory: Path, settings: Settings, producers: Produ
     last.file.sync()
     if begin is not None:
         store.begin_after_damage(begin)
+    store.show_durable()
     return store, findings
 
 

@@ -11,6 +11,7 @@ from penstock.log.frame import Frame
 from penstock.log.settings import Settings
 from penstock.log.store.disk import Disk
 from penstock.log.store.index import Index
+from penstock.log.store.mark import Mark
 from penstock.log.store.segment import Segment, segment_path
 
 
@@ -31,6 +32,7 @@ class Store:
         self.suspect = False
         """Whether an fsync failed: nobody knows what is on the disk, until `restart`."""
         self.writes = self.syncs = 0
+        self._mark = Mark(disk, directory)
 
     @property
     def first(self) -> int:
@@ -59,6 +61,11 @@ class Store:
                 raise
             self.syncs += 1
             self.durable, self._synced_size = self.end, self.active.size
+            self.show_durable()
+
+    def show_durable(self) -> None:
+        """Let other processes know what they may read."""
+        self._mark.set(self.durable)
 
     def roll(self) -> None:
         """Seal the last segment and begin another."""
@@ -116,6 +123,7 @@ class Store:
         self.end = self.durable = self.active.end
         self._synced_size = self.active.size
         self.suspect = False
+        self.show_durable()
 
     def _write_new(self, path: Path, frames: Sequence[Frame]) -> None:
         file = self.disk.open(path, create=True)
@@ -132,6 +140,7 @@ class Store:
         self.active.seal(self._producers(self.end))
         self.end = self.durable = base
         self._begin(base)
+        self.show_durable()
 
     def drop_before(self, segments: int) -> None:
         """Remove the oldest segments."""
@@ -150,6 +159,7 @@ class Store:
         self.release()
 
     def release(self) -> None:
+        self._mark.close()
         for segment in self.segments:
             segment.close()
 

@@ -106,12 +106,21 @@ class AskProducer(Said, frozen=True):
     name: str = ""
 
 
+class AskNumber(Said, frozen=True):
+    """How far a producer has come in a partition."""
+
+    topic: str
+    partition: int
+    producer: int
+
+
 class AskStatistics(Said, frozen=True):
     pass
 
 
 Request = (
-    Hello | Topics | Create | Push | Pull | AskEnds | AskOffset | Commit | AskCommitted | AskProducer | AskStatistics
+    Hello | Topics | Create | Push | Pull | AskEnds | AskOffset | Commit | AskCommitted | AskProducer | AskNumber
+    | AskStatistics
 )
 
 
@@ -173,6 +182,13 @@ class ProducerIs(Said, frozen=True):
     epoch: int
 
 
+class NumberIs(Said, frozen=True):
+    """The epoch is -1 for a producer that is not known there."""
+
+    epoch: int
+    next: int = 0
+
+
 class StatisticsAre(Said, frozen=True):
     values: dict[str, Any]
 
@@ -187,7 +203,7 @@ class Refused(Said, frozen=True):
 
 
 Reply = (
-    Welcome | TopicList | Done | Pushed | Pulled | EndsAre | OffsetIs | ProducerIs | StatisticsAre | Refused
+    Welcome | TopicList | Done | Pushed | Pulled | EndsAre | OffsetIs | ProducerIs | NumberIs | StatisticsAre | Refused
 )  # fmt: skip
 
 _encoder = msgspec.msgpack.Encoder()

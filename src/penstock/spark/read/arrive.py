@@ -13,6 +13,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.endpoints.files import Files, Parquet, Table
+from penstock.endpoints.log import Log
 from penstock.endpoints.memory import Memory, as_messages
 from penstock.endpoints.simple import Frame, Rate
 from penstock.errors import BadEndpoint, UnknownField
@@ -20,7 +21,7 @@ from penstock.message import Message
 from penstock.plan.plan import Entry
 from penstock.spark import frame
 from penstock.spark.decode import decode, reads_nothing
-from penstock.spark.read import files
+from penstock.spark.read import files, logs
 from penstock.spark.read.numbered import ROWS_PER_BATCH, StoredStream, numbered_source, rate_source
 from penstock.spark.received import Arrival
 from penstock.spark.types import spark_type
@@ -73,6 +74,11 @@ def arriving(entry: Entry, reading: Reading) -> Arrival:
                 return Arrival(_complete(files.read_once(reading.spark, label, entry)), label)
             log = os.path.join(reading.notes, f"{entry.route}.jsonl")
             return Arrival(_complete(_read(reading, label, files.files_source(label, entry, log, limit))), label)
+        case Log():
+            if not reading.streaming:
+                return Arrival(_complete(logs.read_once(reading.spark, label, entry)), label)
+            made = _log_source(label, entry, logs.Place.of(source), reading)
+            return Arrival(_complete(_read(reading, label, made)), label)
         case Rate():
             made = rate_source(label, entry, reading.rows_per_batch)
             return Arrival(_complete(_read(reading, label, made)), label)
@@ -84,12 +90,14 @@ def arriving(entry: Entry, reading: Reading) -> Arrival:
             return Arrival(_parquet(source, entry, reading))
         case Table():
             return Arrival(_parquet(source.as_parquet(), entry, reading))
-    raise BadEndpoint(f"Spark cannot read {source}", fix="use Files, Parquet, Table, Memory, Rate or Frame")
+    raise BadEndpoint(f"Spark cannot read {source}", fix="use Files, Log, Parquet, Table, Memory, Rate or Frame")
 
 
 def gives_time(entry: Entry) -> bool:
     """Whether messages of this source have a time of their own; otherwise it is when their batch began."""
     source = entry.source
+    if isinstance(source, Log):
+        return True
     return isinstance(source, Frame) and source.column != frame.TIME and frame.TIME in source.dataframe.columns
 
 
@@ -97,6 +105,11 @@ def _read(reading: Reading, name: str, source: type[DataSource]) -> DataFrame:
     reading.spark.dataSource.register(source)
     reader = reading.spark.readStream if reading.streaming else reading.spark.read
     return reader.format(name).load()
+
+
+def _log_source(name: str, entry: Entry, place: logs.Place, reading: Reading) -> type[DataSource]:
+    rows, parts = reading.rows_per_batch, reading.spark.sparkContext.defaultParallelism
+    return numbered_source(name, logs.log_row_type(entry), None, lambda: logs.LogStream(entry, place, rows, parts))
 
 
 def _complete(data: DataFrame) -> DataFrame:

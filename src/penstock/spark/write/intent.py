@@ -43,6 +43,18 @@ class Counts(msgspec.Struct, frozen=True):
         return known - self.copied
 
 
+class BatchKey(msgspec.Struct, frozen=True):
+    """A batch of a stream, or the only one of a run."""
+
+    stream: str
+    number: int
+
+    @classmethod
+    def of(cls, key: str) -> BatchKey:
+        stream, _, number = key.rpartition("-")
+        return cls(stream, int(number)) if number.isdecimal() and len(number) == 9 else cls(key, 0)
+
+
 class StagedFile(msgspec.Struct, frozen=True):
     """A file that a task wrote for a channel, and the name it gets there (none if it is loaded or only read)."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from penstock.delivery import AT_LEAST_ONCE, BEST_EFFORT, includes
 from penstock.endpoints.base import Sink, Source
 from penstock.endpoints.files import ADDED, OVERWRITE, Files, Parquet, Table, root_of
+from penstock.endpoints.log import Log
 from penstock.endpoints.memory import Memory
 from penstock.endpoints.postgres import Postgres, fits
 from penstock.endpoints.simple import Console, Void
@@ -17,7 +18,7 @@ from penstock.plan.plan import Outlet, Plan
 from penstock.schema import EMPTY, VARIANT, Scalar, Struct, merge
 from penstock.spark.frame import DEAD, Places
 
-LINES, DOCUMENT, CSV, PARQUET, ROWS, KEEP = "lines", "document", "csv", "parquet", "rows", "keep"
+LINES, DOCUMENT, CSV, PARQUET, ROWS, FRAMES, KEEP = "lines", "document", "csv", "parquet", "rows", "frames", "keep"
 DEAD_LETTERS = "dead letters"
 POSITION = "_position"
 """The column of a table on a server that its rows are in order by."""
@@ -27,7 +28,8 @@ POSITION = "_position"
 class Target:
     """One sink: its place number, how its files look, and where they are published.
 
-    Files go to a directory, ROWS to a table of a server, and KEEP to nowhere but the driver.
+    Files go to a directory, ROWS to a table of a server, FRAMES to a topic of a log, which has so many
+    `partitions`, and KEEP to nowhere but the driver.
     """
 
     place: int
@@ -40,6 +42,12 @@ class Target:
     dead: bool = False
     table: Postgres | None = None
     delivery: str = BEST_EFFORT
+    log: Log | None = None
+    partitions: int = 1
+
+    @property
+    def called(self) -> str:
+        return "the dead-letter channel" if self.dead else f"channel {self.channel!r}"
 
     @property
     def name(self) -> str:
@@ -53,12 +61,13 @@ class Target:
 
     @property
     def ending(self) -> str:
-        names = {PARQUET: "parquet", ROWS: "parquet", KEEP: "arrow", CSV: "csv", DOCUMENT: "xml"}
+        names = {PARQUET: "parquet", ROWS: "parquet", FRAMES: "frames", KEEP: "arrow", CSV: "csv", DOCUMENT: "xml"}
         return names.get(self.style) or ("jsonl" if self.format.name == "json" else "txt")
 
     @property
     def wants_meta(self) -> bool:
-        return self.dead or self.style in (PARQUET, ROWS, KEEP)
+        keeps = self.log is not None and self.log.headers
+        return self.dead or keeps or self.style in (PARQUET, ROWS, KEEP)
 
 
 def targets(plan: Plan) -> dict[int, Target]:
@@ -75,11 +84,15 @@ def targets(plan: Plan) -> dict[int, Target]:
 def _check(plan: Plan, written: list[Target]) -> None:
     """What would lose files or make them unreadable, found before Spark starts."""
     owners = {_place(entry.source): f"route {entry.route!r} reads" for entry in plan.entries if _place(entry.source)}
+    topics = {_topic(entry.source): entry for entry in plan.entries if isinstance(entry.source, Log)}
     for target in written:
         _check_columns(target)
+        if target.log is not None and (reader := topics.get(_topic(target.log))) is not None:
+            raise BadEndpoint(f"route {reader.route!r} reads {target.log}, and {target.called} writes to it too",
+                              fix="give them different topics")  # fmt: skip
         if target.directory is None:
             continue
-        directory, writes = os.path.realpath(target.directory), f"{_called(target)} writes to"
+        directory, writes = os.path.realpath(target.directory), f"{target.called} writes to"
         if directory in owners:
             raise BadEndpoint(f"{owners[directory]} {target.directory}, and {writes} it too",
                               fix="give each its own directory, or send the messages to one channel")  # fmt: skip
@@ -89,6 +102,8 @@ def _check(plan: Plan, written: list[Target]) -> None:
 
 
 def _check_columns(target: Target) -> None:
+    if target.log is not None and target.log.key is not None:
+        _check_key(target, target.log.key)
     if target.style not in (PARQUET, ROWS) or target.dead:
         return
     names = target.format.schema.names
@@ -96,28 +111,36 @@ def _check_columns(target: Target) -> None:
     rename = "translate the field to another name"
     for name in names:
         if name in added:
-            raise BadSchema(f"{_called(target)} writes columns, and {name!r} is one that Penstock adds itself",
+            raise BadSchema(f"{target.called} writes columns, and {name!r} is one that Penstock adds itself",
                             fix=rename)  # fmt: skip
         if target.table is not None and not fits(name):
             raise BadSchema(
-                f"{_called(target)} writes a column {name!r}: PostgreSQL has no names that long", fix=rename
+                f"{target.called} writes a column {name!r}: PostgreSQL has no names that long", fix=rename
             )
     for name in target.table.key if target.table is not None else ():
         kind = target.format.schema.get(name)
         if not isinstance(kind, Scalar) or kind == VARIANT:
             what = f"has no field {name!r}" if kind is None else f"has {name!r} as {kind}"
-            raise BadSchema(f"the key of {target.table} is {name!r}, and {_called(target)} {what}",
+            raise BadSchema(f"the key of {target.table} is {name!r}, and {target.called} {what}",
                             fix=did_you_mean(name, names))  # fmt: skip
+
+
+def _check_key(target: Target, name: str) -> None:
+    kind = target.format.schema.get(name)
+    if target.dead or not isinstance(kind, Scalar) or kind == VARIANT:
+        what = f"has no field {name!r}" if kind is None or target.dead else f"has {name!r} as {kind}"
+        raise BadSchema(f"the key of {target.log} is {name!r}, and {target.called} {what}",
+                        fix=did_you_mean(name, target.format.schema.names))  # fmt: skip
+
+
+def _topic(end: Log) -> tuple[str, str]:
+    return end.topic, end.at if end.is_served else os.path.realpath(end.at)
 
 
 def _place(source: Source) -> str | None:
     """The directory that a source reads."""
     path = str(getattr(source, "path", ""))
     return os.path.realpath(root_of(os.path.abspath(path))) if path else None
-
-
-def _called(target: Target) -> str:
-    return "the dead-letter channel" if target.dead else f"channel {target.channel!r}"
 
 
 def _target(outlet: Outlet, plan: Plan, place: int) -> Target | None:
@@ -153,10 +176,12 @@ def _styled(sink: Sink, place: int, channel: str, arriving: Format) -> Target | 
             return Target(place, channel, KEEP, None, format or arriving)
         case Console(rows):
             return Target(place, channel, KEEP, None, arriving, rows=rows)
+        case Log():
+            return Target(place, channel, FRAMES, None, sink.format or arriving, log=sink)
         case Postgres():
             return Target(place, channel, ROWS, None, arriving, table=sink)
     raise BadEndpoint(
-        f"Spark cannot write to {sink}", fix="use Files, Parquet, Table, Postgres, Memory, Console or Void"
+        f"Spark cannot write to {sink}", fix="use Files, Log, Parquet, Table, Postgres, Memory, Console or Void"
     )
 
 

@@ -17,7 +17,7 @@ from penstock.endpoints.files import APPEND
 from penstock.endpoints.postgres import Postgres
 from penstock.errors import BadEndpoint, BadMachine, BadSchema
 from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Scalar
-from penstock.spark.write.intent import KEPT_INTENTS, StagedFile
+from penstock.spark.write.intent import KEPT_INTENTS, BatchKey, StagedFile
 from penstock.spark.write.outlets import DEAD_LETTERS, POSITION, Target
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def load(files: list[StagedFile], target: Target, key: str) -> None:
     if not files:
         return
     assert target.table is not None
-    batch = _Batch.of(key)
+    batch = BatchKey.of(key)
     with _connected(target.table) as cursor:
         table = _Table.of(target.table)
         cursor.execute(f"SET LOCAL synchronous_commit = {'on' if target.lasts else 'off'}")
@@ -122,19 +122,6 @@ def _found(cursor: Cursor, query: str) -> list[dict[str, Any]]:
     cursor.execute(query)
     rows: list[dict[str, Any]] = cursor.fetch_arrow_table().to_pylist()
     return rows
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """A batch of a stream, or the only one of a run."""
-
-    stream: str
-    number: int
-
-    @classmethod
-    def of(cls, key: str) -> _Batch:
-        stream, _, number = key.rpartition("-")
-        return cls(stream, int(number)) if number.isdecimal() and len(number) == 9 else cls(key, 0)
 
 
 @dataclass(frozen=True)
@@ -231,7 +218,7 @@ def _there(cursor: Cursor, table: _Table) -> dict[str, _Column]:
     return {name: _Column(*rest) for name, *rest in cursor.fetchall()}
 
 
-def _marked(cursor: Cursor, table: _Table, channel: str, batch: _Batch, rows: int) -> bool:
+def _marked(cursor: Cursor, table: _Table, channel: str, batch: BatchKey, rows: int) -> bool:
     """Whether the batch is new here. If another process is loading it, this waits for its end."""
     stream, where = _literal(batch.stream), _literal(channel)
     cursor.execute(

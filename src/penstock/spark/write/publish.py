@@ -16,9 +16,10 @@ import pyarrow as pa
 from penstock.delivery import EXACTLY_ONCE, includes
 from penstock.errors import BadEndpoint
 from penstock.message import DeadLetter, Lineage, Message, Position
+from penstock.spark.write import logs
 from penstock.spark.write.durable import sync_all
 from penstock.spark.write.intent import Intent, StagedFile
-from penstock.spark.write.outlets import KEEP, ROWS, Target
+from penstock.spark.write.outlets import FRAMES, KEEP, ROWS, Target
 from penstock.spark.write.postgres import load
 from penstock.spark.write.staging import Staging
 
@@ -47,10 +48,12 @@ def publish(
                               fix="start the app as it was once more, then change it")  # fmt: skip
         files[file.channel].append(file)
     # Servers first: they are the ones that may refuse.
-    for target in sorted(targets.values(), key=lambda target: target.style != ROWS):
+    for target in sorted(targets.values(), key=lambda target: target.style not in (ROWS, FRAMES)):
         mine = files[target.name]
         if target.style == ROWS:
             load(mine, target, intent.key)
+        elif target.style == FRAMES:
+            logs.append(mine, target, intent.key)
         elif target.style == KEEP:
             for file in mine:
                 _read_back(file.path, target, kept)

@@ -27,7 +27,8 @@ from penstock.spark.frame import NOTE
 from penstock.spark.write.durable import sync_all
 from penstock.spark.write.encode import META
 from penstock.spark.write.flat import flat
-from penstock.spark.write.outlets import CSV, DOCUMENT, KEEP, PARQUET, ROWS, Target
+from penstock.spark.write.frames import frames
+from penstock.spark.write.outlets import CSV, DOCUMENT, FRAMES, KEEP, PARQUET, ROWS, Target
 from penstock.spark.write.staging import Staging
 
 MANIFEST = "place INT, path STRING, rows BIGINT, partition INT"
@@ -47,7 +48,7 @@ class TaskWriter:
 
     def __init__(self, targets: Mapping[int, Target], staging: Staging) -> None:
         # Tasks have no business with the addresses and passwords of servers.
-        self.targets = {place: replace(target, table=None) for place, target in targets.items()}
+        self.targets = {place: _without_secrets(target) for place, target in targets.items()}
         self.staging = staging
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -86,7 +87,10 @@ class TaskWriter:
         path = os.path.join(directory, f"{target.place}-{partition:05d}-{uuid.uuid4().hex}.{target.ending}")
         makers: dict[str, Any] = {
             PARQUET: ParquetWriter, ROWS: ParquetWriter, KEEP: KeepWriter, CSV: CsvWriter, DOCUMENT: DocumentWriter,
+            FRAMES: FrameWriter,
         }  # fmt: skip
+        if target.dead and target.style == FRAMES:
+            return FrameWriter(path, target, self._names(partition)), path
         if target.dead and target.style not in (PARQUET, ROWS, KEEP):
             return DeadLetterWriter(path, self._names(partition)), path
         if target.dead and target.style != KEEP:
@@ -97,6 +101,10 @@ class TaskWriter:
         """A name for each dead letter of this task: no other one of any batch has it."""
         stem = f"{self.staging.key}-{partition:05d}"
         return (hashlib.sha256(f"{stem}/{row}".encode()).hexdigest()[:16] for row in itertools.count())
+
+
+def _without_secrets(target: Target) -> Target:
+    return replace(target, table=None, log=replace(target.log, token="") if target.log is not None else None)
 
 
 class LineWriter:
@@ -183,6 +191,27 @@ class DeadLetterWriter:
     def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
         for body, known in zip(bodies.to_pylist(), meta.to_pylist(), strict=True):
             self.file.write(msgspec.json.encode(dead_letter(next(self.names), body, known)) + b"\n")
+
+    def close(self) -> None:
+        self.file.close()
+
+
+class FrameWriter:
+    """Frames for a topic; dead letters as they would be in a file."""
+
+    def __init__(self, path: str, target: Target, names: Iterator[str] | None = None) -> None:
+        self.file = open(path, "wb")  # noqa: SIM115
+        self.target, self.names = target, names
+
+    def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
+        if self.names is not None:
+            letters = zip(bodies.to_pylist(), meta.to_pylist(), self.names, strict=False)
+            lines = [msgspec.json.encode(dead_letter(name, body, known)) for body, known, name in letters]
+            bodies = pa.array(lines, pa.binary())
+        elif self.target.format.name != "json":
+            bodies = pa.array(in_format(self.target.format, bodies, written), pa.binary())
+        for frame in frames(bodies, self.target, meta):
+            self.file.write(frame.data)
 
     def close(self) -> None:
         self.file.close()

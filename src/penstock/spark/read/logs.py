@@ -1,0 +1,270 @@
+"""Topics of the message log as a Spark source, batch and stream: ranges of offsets become tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as spark_types
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from penstock.endpoints.log import KEY_HEADER, Log
+from penstock.errors import BadEndpoint, PenstockError
+from penstock.log.client.address import Address
+from penstock.log.headers import read_headers
+from penstock.log.reader import FileReader, Reader, ServerReader
+from penstock.log.store.reading import Piece
+from penstock.plan.plan import Entry
+from penstock.spark.frame import HEADERS, TIME
+from penstock.spark.read.rows import ROWS_AT_ONCE, RowMaker, row_type, spare_collection
+
+ROWS_PER_TASK = 250_000
+_MAP = pa.map_(pa.string(), pa.string())
+_TIME = pa.timestamp("us", "UTC")
+Offsets = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a topic is; made in the driver, which knows paths and variables, and pickled to the tasks."""
+
+    topic: str
+    directory: str | None
+    address: Address | None
+
+    @classmethod
+    def of(cls, end: Log) -> Place:
+        if end.is_served:
+            return cls(end.topic, None, Address.of(end.at, end.full_token(), end.tls, end.authority))
+        return cls(end.topic, os.path.abspath(end.at), None)
+
+    def reader(self) -> Reader:
+        if self.directory is not None:
+            return FileReader(Path(self.directory), self.topic)
+        assert self.address is not None
+        return ServerReader(self.address, self.topic)
+
+
+@cache
+def _kept(place: Place) -> Reader:
+    """The reader of a process that reads again and again: it knows where things are."""
+    return place.reader()
+
+
+@dataclass(frozen=True)
+class Range:
+    """The messages of one task."""
+
+    partition: int
+    first: int
+    stop: int
+
+
+class LogReader:
+    """Reads ranges of a topic as rows."""
+
+    def __init__(self, entry: Entry, place: Place) -> None:
+        self.place, self.rows = place, RowMaker(entry)
+
+    def read_range(self, chosen: Range) -> Iterator[pa.RecordBatch]:
+        spare_collection()
+        place = self.place
+        if place.directory is not None and not os.path.isdir(place.directory):
+            raise BadEndpoint(f"a task reads topic {place.topic!r} and does not see {place.directory}",
+                              fix="all machines have to share it, or read at='host:port' of its server")  # fmt: skip
+        pieces = _kept(place).pieces(chosen.partition, chosen.first, chosen.stop)
+        for some in gathered(pieces):
+            yield from self._batches(some, chosen.partition)
+
+    def _batches(self, pieces: list[Piece], partition: int) -> Iterator[pa.RecordBatch]:
+        values, times, headers = values_of(pieces), times_of(pieces), headers_of(pieces)
+        for start in range(0, len(values), ROWS_AT_ONCE):
+            bodies = values.slice(start, ROWS_AT_ONCE)
+            for batch in self.rows(bodies, self.place.topic, partition, pieces[0].first + start):
+                given = [times.slice(start, len(bodies)), headers.slice(start, len(bodies))]
+                yield pa.RecordBatch.from_arrays([*batch.columns, *given], names=[*batch.schema.names, TIME, HEADERS])
+
+
+def gathered(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """Small frames together, so that each step is done for many messages."""
+    some: list[Piece] = []
+    count = 0
+    for piece in pieces:
+        some.append(piece)
+        count += piece.stop - piece.start
+        if count >= ROWS_AT_ONCE:
+            yield some
+            some, count = [], 0
+    if some:
+        yield some
+
+
+def values_of(pieces: Sequence[Piece]) -> pa.Array:
+    """The bodies, where they are: nothing is copied unless several frames are put together."""
+    arrays = [piece.frame.values.slice(piece.start, piece.stop - piece.start) for piece in pieces]
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+
+
+def times_of(pieces: Sequence[Piece]) -> pa.Array:
+    times = np.concatenate([piece.frame.times[piece.start : piece.stop] for piece in pieces])
+    return pa.array(times).cast(_TIME)
+
+
+def headers_of(pieces: Sequence[Piece]) -> pa.Array:
+    """Headers of messages that have some, with the key among them."""
+    if all(piece.frame.key_column is None and piece.frame.header_column is None for piece in pieces):
+        return pa.nulls(sum(piece.stop - piece.start for piece in pieces), _MAP)
+    return pa.concat_arrays([_headers(piece) for piece in pieces])
+
+
+def _headers(piece: Piece) -> pa.Array:
+    length = piece.stop - piece.start
+    keys = piece.frame.keys.slice(piece.start, length)
+    if piece.frame.header_column is None:
+        return _only_keys(keys)
+    found: list[list[tuple[str, str]] | None] = []
+    for raw, key in zip(piece.frame.headers.slice(piece.start, length).to_pylist(), keys.to_pylist(), strict=True):
+        headers = read_headers(raw)
+        if key is not None:
+            headers[KEY_HEADER] = key.decode("utf-8", "replace")
+        found.append(list(headers.items()) or None)
+    return pa.array(found, _MAP)
+
+
+def _only_keys(keys: pa.Array) -> pa.Array:
+    try:
+        texts = keys.cast(pa.string())
+    except pa.ArrowInvalid:
+        texts = pa.array([None if key is None else key.decode("utf-8", "replace") for key in keys.to_pylist()])
+    there = texts.is_valid().to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(there)]).astype(np.int32)
+    starts = pa.array(offsets, mask=np.append(~there, False))
+    items = texts.drop_null()
+    return pa.MapArray.from_arrays(starts, pa.repeat(pa.scalar(KEY_HEADER), len(items)), items, type=_MAP)
+
+
+def ranges(start: Mapping[str, int], end: Mapping[str, int], parts: int) -> list[Range]:
+    """What is between, cut so that there are at least so many tasks; an empty one if there is nothing."""
+    total = sum(end[number] - start[number] for number in end)
+    size = max(min(-(-total // max(parts, 1)), ROWS_PER_TASK), 1000)
+    found = []
+    for number in sorted(end, key=int):
+        rows = end[number] - start[number]
+        pieces = -(-rows // size)
+        cuts = [start[number] + rows * cut // pieces for cut in range(pieces)] if pieces else []
+        stops = [*cuts[1:], end[number]]
+        found += [Range(int(number), first, stop) for first, stop in zip(cuts, stops, strict=False)]
+    return found or [Range(0, 0, 0)]
+
+
+class LogStream(LogReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """An offset is how far every partition was read. The partitions of a topic never change."""
+
+    def __init__(self, entry: Entry, place: Place, rows_per_batch: int, parts: int) -> None:
+        super().__init__(entry, place)
+        self.rows_per_batch, self.parts = rows_per_batch, parts
+        self.target: Offsets | None = None
+
+    def initialOffset(self) -> Offsets:
+        reader = _kept(self.place)
+        return {str(number): reader.ends(number).first for number in range(reader.partitions())}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self.rows_per_batch)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        reader = _kept(self.place)
+        self.target = {str(number): reader.ends(number).next for number in range(reader.partitions())}
+
+    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
+        ends = self.target if self.target is not None else self._ends(start)
+        ends = {number: max(ends.get(number, 0), offset) for number, offset in start.items()}
+        if isinstance(limit, ReadAllAvailable):
+            return ends
+        return limited(start, ends, getattr(limit, "max_rows", self.rows_per_batch))
+
+    def _ends(self, start: Offsets) -> Offsets:
+        found = {number: _kept(self.place).ends(int(number)).next for number in start}
+        for number, offset in start.items():
+            if found[number] < offset:
+                raise BadEndpoint(
+                    f"the stream has read partition {number} of topic {self.place.topic!r} up to {offset},"
+                    f" and it ends at {found[number]}",
+                    fix="this is another log than before: restore it, or start with a new checkpoint",
+                )
+        return found
+
+    def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
+        return [InputPartition(one) for one in ranges(start, end, self.parts)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self.read_range(partition.value)
+
+
+def limited(start: Mapping[str, int], ends: Mapping[str, int], rows: int) -> Offsets:
+    """So many rows at most, the same from every partition as long as it has them."""
+    found, left = dict(start), rows
+    behind = sorted(start, key=lambda number: ends[number] - start[number])
+    for place, number in enumerate(behind):
+        share = left // (len(behind) - place)
+        taken = min(ends[number] - start[number], share)
+        found[number] += taken
+        left -= taken
+    return found
+
+
+def read_once(spark: SparkSession, label: str, entry: Entry) -> DataFrame:
+    """All that is durable now, read by a function that the physical plan shows as `label`."""
+    assert isinstance(entry.source, Log)
+    reader = LogReader(entry, Place.of(entry.source))
+    found = all_ranges(reader.place, spark.sparkContext.defaultParallelism)
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from reader.read_range(found[number])
+
+    read.__name__ = label
+    return spark.range(0, len(found), 1, len(found)).mapInArrow(read, log_row_type(entry))
+
+
+def all_ranges(place: Place, parts: int) -> list[Range]:
+    reader = place.reader()
+    try:
+        ends = {str(number): reader.ends(number) for number in range(reader.partitions())}
+    finally:
+        reader.close()
+    return ranges({name: one.first for name, one in ends.items()}, {name: one.next for name, one in ends.items()},
+                  parts)  # fmt: skip
+
+
+def log_row_type(entry: Entry) -> Any:
+    texts = spark_types.MapType(spark_types.StringType(), spark_types.StringType())
+    given = [spark_types.StructField(TIME, spark_types.TimestampType()), spark_types.StructField(HEADERS, texts)]
+    return spark_types.StructType([*row_type(entry).fields, *given])
+
+
+def check(entries: Iterable[Entry]) -> None:
+    """What can be wrong with topics that are read, found before Spark starts."""
+    for entry in entries:
+        if not isinstance(entry.source, Log):
+            continue
+        place = Place.of(entry.source)
+        reader = place.reader() if place.address is None else ServerReader(place.address, place.topic, patience=0)
+        try:
+            for number in range(reader.partitions()):
+                reader.ends(number)
+        except PenstockError as error:
+            raise BadEndpoint(f"route {entry.route!r} reads {entry.source}: {error.what}", fix=error.fix) from None
+        except OSError as error:
+            raise BadEndpoint(f"route {entry.route!r} cannot read {entry.source}: {error}") from None
+        finally:
+            reader.close()
