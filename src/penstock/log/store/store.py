@@ -11,11 +11,15 @@ from penstock.log.frame import Frame
 from penstock.log.settings import Settings
 from penstock.log.store.disk import Disk
 from penstock.log.store.index import Index
+from penstock.log.store.retention import enforce
 from penstock.log.store.segment import Segment, segment_path
 
 
 class Store:
     """One thread writes and fsyncs at a time; any number read."""
+
+    remedy = "mend the disk; what is stored can still be read"
+    fsyncs, timeout, stall, stalled, refused = True, None, 0.0, 0.0, None
 
     def __init__(self, disk: Disk, directory: Path, settings: Settings, segments: Sequence[Segment],
                  producers: Callable[[int], bytes]) -> None:  # fmt: skip
@@ -39,6 +43,14 @@ class Store:
     @property
     def size(self) -> int:
         return sum(segment.size for segment in self.segments)
+
+    @property
+    def pieces(self) -> int:
+        return len(self.segments)
+
+    @property
+    def taken(self) -> int:
+        return self.end
 
     def write(self, frames: Sequence[Frame]) -> None:
         """Append frames by one write. After an OSError none of them is there."""
@@ -86,6 +98,12 @@ class Store:
             if offset is not None:
                 return offset
         return self.end
+
+    def retain(self) -> None:
+        enforce(self, self.settings.retention)
+
+    def tell(self, call: Callable[[], None]) -> None:
+        """Nothing is written later."""
 
     def undo_write(self) -> None:
         """After a failed write: the file ends with its last whole frame, so that it can be written again."""
