@@ -21,6 +21,7 @@ class Last(Protocol):
     timeout: float | None
     """Seconds after which a push that waits for it fails; None if writing is done when `write` returns."""
     stall: float
+    """Seconds without progress after which nobody waits for room any more."""
     refused: NotAcknowledged | None
     """Why nothing can be written any more, for good."""
     suspect: bool
@@ -46,6 +47,10 @@ class Last(Protocol):
     @property
     def pieces(self) -> int:
         """How many segments it has."""
+
+    @property
+    def trouble(self) -> str:
+        """Why it may be that it makes no progress."""
 
     @property
     def stalled(self) -> float:

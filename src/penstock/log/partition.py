@@ -235,7 +235,8 @@ class Partition:
             late = self._waiting.overdue(time.monotonic() - timeout)
         for waiter in late:
             assert waiter.future is not None
-            what = f"messages {waiter.receipt.first} to {waiter.end - 1} are not {waiter.mode} after {timeout:g} s"
+            what = f"messages {waiter.receipt.first} to {waiter.end - 1} are not {waiter.mode} after {timeout:g} s:"
+            what = f"{what} {self.store.trouble}"
             waiter.future.set_exception(KafkaUnavailable(what, self._place(), "they may yet be stored; " + self.store.remedy))
 
     def _see(self, offset: int) -> None:

@@ -88,7 +88,7 @@ def test_messages_go_through_the_levels_and_come_back_from_kafka(
 
 
 def test_many_messages_are_read_in_order_from_kafka(kafka: Broker, tmp_path: Path) -> None:
-    level = LevelSettings(Kind.MEMORY, 200_000, batch=2000)
+    level = LevelSettings(Kind.MEMORY, 50_000, batch=2000)
     settings = Settings(levels=(level,), last=kafka.settings().last, throughput=1e6)
     with Log(tmp_path, settings) as log:
         log.create("t")

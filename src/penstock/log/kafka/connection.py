@@ -26,6 +26,7 @@ WATCH_EVERY = 5.0
 """Seconds from one look at what Kafka has to the next."""
 SETTLE = 0.5
 """Seconds in which nothing may arrive in a partition before its end is believed, after a producer was lost."""
+SILENT = "it does not answer"
 _TICK = 0.1
 _CHOOSING = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART)
 
@@ -49,7 +50,7 @@ class Served(Protocol):
 class Connection:
     def __init__(self, kafka: Kafka) -> None:
         self.kafka = kafka
-        self.trouble = "it does not answer"
+        self.trouble = SILENT
         self.readers = Readers(kafka)
         self._admin = client.admin(kafka, self._see)
         self._producer: Any = None
@@ -129,7 +130,8 @@ class Connection:
         try:
             self._admin.list_topics(timeout=self.kafka.timeout)
         except KafkaException as error:
-            why = self.trouble if self.trouble != "it does not answer" else error.args[0].str()
+            self._admin.poll(0.2)  # what is wrong is told to `_see`
+            why = self.trouble if self.trouble != SILENT else error.args[0].str()
             raise client.unavailable(self.kafka, f"answer within {self.kafka.timeout:g} s", why) from None
 
     def _offsets(self, places: Sequence[Any], which: Any, doing: str) -> list[int]:

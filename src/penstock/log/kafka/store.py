@@ -13,7 +13,7 @@ import numpy as np
 
 from penstock.log.errors import ForeignWriter, NotAcknowledged
 from penstock.log.frame import Frame
-from penstock.log.kafka.connection import Connection
+from penstock.log.kafka.connection import SILENT, Connection
 from penstock.log.kafka.note import Note
 from penstock.log.kafka.readers import OutOfRange
 from penstock.log.kafka.records import frame_of
@@ -61,6 +61,10 @@ class KafkaStore:
     @property
     def stalled(self) -> float:
         return time.monotonic() - self._progressed if self.waits else 0.0
+
+    @property
+    def trouble(self) -> str:
+        return f"Kafka: {self._connection.trouble}"
 
     def ask(self) -> None:
         self._tell()
@@ -122,7 +126,7 @@ class KafkaStore:
         while self._ends and self._ends[0] <= upto:
             self.end = self._ends.popleft()
         self._progressed = time.monotonic()
-        self._connection.trouble = "it does not answer"
+        self._connection.trouble = SILENT
 
     # ---- what Kafka has, and whose it is
 

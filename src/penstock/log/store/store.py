@@ -19,7 +19,7 @@ class Store:
     """One thread writes and fsyncs at a time; any number read."""
 
     remedy = "mend the disk; what is stored can still be read"
-    fsyncs, timeout, stall, stalled, refused = True, None, 0.0, 0.0, None
+    fsyncs, timeout, stall, stalled, trouble, refused = True, None, 0.0, 0.0, "", None
 
     def __init__(self, disk: Disk, directory: Path, settings: Settings, segments: Sequence[Segment],
                  producers: Callable[[int], bytes]) -> None:  # fmt: skip
