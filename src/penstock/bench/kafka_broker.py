@@ -143,7 +143,8 @@ def fetch() -> Path:
     temporary = Path(tempfile.mkdtemp(dir=target.parent))
     try:
         print("fetching Kafka with mvn (39 MB)", file=sys.stderr)
-        command = ["mvn", "-q", "-B", "--strict-checksums", "-f", str(project / "pom.xml"), f"-Djars={temporary}", "package"]
+        pom = str(project / "pom.xml")
+        command = ["mvn", "-q", "-B", "--strict-checksums", "-f", pom, f"-Djars={temporary}", "package"]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if done.returncode:
             said = next((line for line in (done.stdout + done.stderr).splitlines() if line.strip()), "it says nothing")
@@ -235,9 +236,9 @@ def _bindable(port: int) -> int:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             found.bind((HOST, port))
-        except OSError as error:
-            raise BadMachine(f"Kafka cannot listen at {HOST}:{port}: {error.strerror}", None,
-                             "end what listens there, or give another --port; 0 is any that is free") from None  # fmt: skip
+        except (OSError, OverflowError) as error:
+            fix = "end what listens there, or give another --port; 0 is any that is free"
+            raise BadMachine(f"Kafka cannot listen at {HOST}:{port}: {error}", None, fix) from None
         return int(found.getsockname()[1])
 
 

@@ -35,13 +35,15 @@ OpenLast = Callable[[int, Producers], tuple[Last, list[Finding]]]
 class Partition:
     """Any number of threads append and read. What waits is written by the committer, or by who finds no room."""
 
-    def __init__(self, topic: str, number: int, directory: Path, settings: Settings, disk: Disk,
-                 committer: Committer, epoch_of: Callable[[int], int], open_last: OpenLast | None = None) -> None:  # fmt: skip
+    def __init__(self, topic: str, number: int, directory: Path, settings: Settings, disk: Disk, committer: Committer,
+                 epoch_of: Callable[[int], int], open_last: OpenLast | None = None) -> None:  # fmt: skip
         self.topic, self.number, self._settings, self._committer = topic, number, settings, committer
         self.producers = Producers(settings.producers, epoch_of)
         self.store: Last
-        opened = open_last(number, self.producers) if open_last else open_store(disk, directory, settings, self.producers)
-        self.store, self.findings = opened
+        if open_last is None:
+            self.store, self.findings = open_store(disk, directory, settings, self.producers)
+        else:
+            self.store, self.findings = open_last(number, self.producers)
         self.stack = Stack(settings, self.store, directory)
         self.next = self.visible = self._promised = self.store.end
         self.broken: str | None = self.store.refused.what if self.store.refused else None
@@ -237,7 +239,8 @@ class Partition:
             assert waiter.future is not None
             what = f"messages {waiter.receipt.first} to {waiter.end - 1} are not {waiter.mode} after {timeout:g} s:"
             what = f"{what} {self.store.trouble}"
-            waiter.future.set_exception(KafkaUnavailable(what, self._place(), "they may yet be stored; " + self.store.remedy))
+            fix = f"they may yet be stored; {self.store.remedy}"
+            waiter.future.set_exception(KafkaUnavailable(what, self._place(), fix))
 
     def _see(self, offset: int) -> None:
         self.visible = max(self.visible, offset)

@@ -82,8 +82,8 @@ def admin(kafka: Kafka, trouble: Trouble) -> Any:
 
 
 def unavailable(kafka: Kafka, doing: str, why: object) -> KafkaUnavailable:
-    return KafkaUnavailable(f"Kafka at {masked(kafka.servers)} does not {doing}: {why}", None,
-                            "see whether it runs and whether that is its address; what the levels hold can be read")  # fmt: skip
+    fix = "see whether it runs and whether that is its address; what the levels hold can be read"
+    return KafkaUnavailable(f"Kafka at {masked(kafka.servers)} does not {doing}: {why}", None, fix)
 
 
 def _made(make: Callable[[dict[str, Any]], Any], settings: dict[str, Any]) -> Any:

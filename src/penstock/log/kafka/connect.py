@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ class Connected:
 
 
 def connect(kafka: Kafka) -> Connected:
-    import penstock.log.kafka.client  # says what is missing
+    importlib.import_module("penstock.log.kafka.client")  # says what is missing
     from penstock.log.kafka.connection import Connection
 
     return Connected(Connection(kafka))

@@ -1,4 +1,4 @@
-"""Connection: the one producer of a log, the thread that hears what Kafka answers, and what becomes of a lost producer."""
+"""Connection: the one producer of a log, the thread that hears what Kafka answers, and what follows a lost producer."""
 
 from __future__ import annotations
 

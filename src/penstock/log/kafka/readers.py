@@ -46,7 +46,8 @@ class Reader:
             message = self._left.pop()
             one = Found(message.offset(), message.value(), message.key(), message.headers())
             found.append(one)
-            most_bytes -= len(one.value or b"") + len(one.key or b"") + sum(len(value or b"") for _, value in one.headers or ())
+            most_bytes -= len(one.value or b"") + len(one.key or b"")
+            most_bytes -= sum(len(value or b"") for _, value in one.headers or ())
         if found:
             self.place = topic, partition, found[-1].offset + 1
         return found

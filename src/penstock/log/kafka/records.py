@@ -1,8 +1,8 @@
 """Records: messages as Kafka has them, and back.
 
-Value and key are as they are. A header `penstock`, the mark, says which offset and time the message has and who produced
-it: a record whose mark is not about its own offset was not written there by this log. A message's own headers, if any, are
-another one, `headers`.
+Value and key are as they are. A header `penstock`, the mark, says which offset and time the message has and who
+produced it: a record whose mark is not about its own offset was not written there by this log. A message's own headers,
+if any, are another one, `headers`.
 """
 
 from __future__ import annotations

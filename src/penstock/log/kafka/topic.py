@@ -19,8 +19,8 @@ from penstock.log.topics import KAFKA_NOTE
 
 _FOREVER = str((1 << 63) - 1)
 _KEPT = {"retention.ms": "-1", "retention.bytes": "-1"}
-"""A new topic keeps everything, as files do, until somebody sets it otherwise in Kafka. Kafka itself would remove after a
-week, by the times of the messages: at once, when old ones are pushed."""
+"""A new topic keeps everything, as files do, until somebody sets it otherwise in Kafka. Kafka itself would remove after
+a week, by the times of the messages: at once, when old ones are pushed."""
 
 
 def prepare(admin: Any, kafka: Kafka, disk: Disk, topic: Topic, directory: Path) -> str:
@@ -29,13 +29,13 @@ def prepare(admin: Any, kafka: Kafka, disk: Disk, topic: Topic, directory: Path)
     described = _describe(admin, kafka, name)
     if described is None:
         if note is not None:
-            raise UnknownTopic(f"Kafka at {kafka.servers} has no topic {name!r}, and the messages of this log are in it",
+            raise UnknownTopic(f"Kafka at {kafka.servers} has no topic {name!r}, where the messages of this log are",
                                str(directory), "is it another Kafka, or another prefix?")  # fmt: skip
         _create(admin, kafka, name, topic.partitions)
         described = _described(admin, kafka, name)
     if note is not None and note != (name, str(described.topic_id)):
-        raise UnknownTopic(f"the Kafka topic {name!r} is not the one that this log was in: {note[0]!r}, made anew"
-                           f" or of another Kafka", str(directory), "is it another Kafka, or another prefix?")  # fmt: skip
+        what = f"the Kafka topic {name!r} is not the one that this log was in, {note[0]!r}, or was made anew"
+        raise UnknownTopic(what, str(directory), "is it another Kafka, or another prefix?")
     if len(described.partitions) != topic.partitions:
         raise BadTopic(f"the Kafka topic {name!r} has {len(described.partitions)} partitions, not {topic.partitions}",
                        None, f"make ours with {len(described.partitions)}, or give another prefix")  # fmt: skip

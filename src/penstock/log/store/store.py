@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from penstock.log.errors import OffsetOutOfRange
+from penstock.log.errors import NotAcknowledged, OffsetOutOfRange
 from penstock.log.frame import Frame
 from penstock.log.settings import Settings
 from penstock.log.store.disk import Disk
@@ -19,7 +19,9 @@ class Store:
     """One thread writes and fsyncs at a time; any number read."""
 
     remedy = "mend the disk; what is stored can still be read"
-    fsyncs, timeout, stall, stalled, trouble, refused = True, None, 0.0, 0.0, "", None
+    fsyncs, stall, stalled, trouble = True, 0.0, 0.0, ""
+    timeout: float | None = None
+    refused: NotAcknowledged | None = None
 
     def __init__(self, disk: Disk, directory: Path, settings: Settings, segments: Sequence[Segment],
                  producers: Callable[[int], bytes]) -> None:  # fmt: skip
