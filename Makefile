@@ -5,7 +5,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint soak bench bench-spine bench-state bench-log bench-memory cluster clean
+.PHONY: help demo test lint soak bench bench-spine bench-state bench-log bench-memory cluster kafka clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -44,6 +44,9 @@ bench-memory: .venv/.java ## run a stream for ten minutes and watch its memory
 
 cluster: .venv/.java ## start a Spark master and two workers on this machine; scripts/cluster stop ends them
 	@scripts/cluster start
+
+kafka: .venv/.java ## start a Kafka broker on this machine, at port 9092; scripts/kafka stop ends it
+	@scripts/kafka start
 
 clean: ## remove .venv and all that was made from the sources
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist target

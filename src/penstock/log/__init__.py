@@ -3,12 +3,13 @@
 from penstock.log.frame import Frame
 from penstock.log.log import Log
 from penstock.log.records import Ends, ProducerIdentity, Reading, Receipt, Statistics, Topic
-from penstock.log.settings import Acknowledge, Kind, LevelSettings, Retention, Settings
+from penstock.log.settings import Acknowledge, Kafka, Kind, LevelSettings, Retention, Settings
 
 __all__ = [
     "Acknowledge",
     "Ends",
     "Frame",
+    "Kafka",
     "Kind",
     "LevelSettings",
     "Log",

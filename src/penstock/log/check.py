@@ -15,7 +15,7 @@ from penstock.log.store.index import NEVER
 from penstock.log.store.opening import is_torn, segments_of
 from penstock.log.store.recovery import scan
 from penstock.log.store.segment import Segment
-from penstock.log.topics import Topics
+from penstock.log.topics import KAFKA_NOTE, Topics
 
 _ASIDE = {".torn": "a write that did not end, set aside when the log was opened",
           ".failed": "a segment that could not be fsynced, set aside"}  # fmt: skip
@@ -51,6 +51,8 @@ def check(directory: Path, disk: Disk | None = None) -> Checked:
     found = _Found([], notes)
     partitions = 0
     for topic in topics.known.values():
+        if disk.read(topics.directory / topic.name / KAFKA_NOTE) is not None:
+            notes.append(f"the messages of topic {topic.name!r} are in Kafka: not read")
         for number in range(topic.partitions):
             partitions += 1
             _check_partition(disk, topics.partition(topic.name, number), found, bool(in_use))

@@ -50,6 +50,14 @@ class NotAcknowledged(LogError):
     """Messages that could not be made as durable as was asked for."""
 
 
+class ForeignWriter(NotAcknowledged):
+    """A Kafka topic of a log that something else has written to, or taken messages from."""
+
+
+class KafkaUnavailable(NotAcknowledged):
+    """A Kafka that does not answer, or not in time."""
+
+
 class BadProducer(LogError):
     """The base of the errors of numbered producers."""
 

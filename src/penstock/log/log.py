@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from types import MappingProxyType
 
-from penstock.log.errors import LogClosed, UnknownTopic
+from penstock.log.errors import BadSettings, LogClosed, UnknownTopic
 from penstock.log.frame import Frame
 from penstock.log.groups import Groups
 from penstock.log.identities import Identities
-from penstock.log.partition import Partition
+from penstock.log.kafka.connect import connect
+from penstock.log.partition import OpenLast, Partition
 from penstock.log.records import Ends, ProducerIdentity, Reading, Receipt, Statistics, Topic
 from penstock.log.settings import Acknowledge, Settings
 from penstock.log.statistics import partition_statistics
@@ -20,7 +22,7 @@ from penstock.log.store.commit import Committer
 from penstock.log.store.disk import Disk, RealDisk
 from penstock.log.store.finding import Finding
 from penstock.log.store.retention import retain_every
-from penstock.log.topics import Topics
+from penstock.log.topics import KAFKA_NOTE, Topics
 
 MOST_BYTES = 1 << 20
 
@@ -43,6 +45,7 @@ class Log:
             self._topics = Topics(self._disk, self.directory / "topics")
             self._groups = Groups(self._disk, self.directory)
             self._identities = Identities(self._disk, self.directory)
+            self._kafka = None if self.settings.last is None else connect(self.settings.last)
             self._committer = Committer(self.settings.flush_after, retain_every(self.settings.retention))
         except BaseException:
             self._lock.close()
@@ -52,6 +55,8 @@ class Log:
                 self._open(topic)
         except BaseException:
             self._committer.stop()
+            if self._kafka is not None:
+                self._kafka.close()
             self._lock.close()
             raise
 
@@ -127,12 +132,15 @@ class Log:
                 return
             self._closed = True
         errors: list[Exception] = []
+        until = time.monotonic() + (self.settings.last.timeout if self.settings.last else 0.0)
         for partition in self._partitions.values():
             try:
-                partition.close()
+                partition.close(until)
             except Exception as error:
                 errors.append(error)
         self._committer.stop()
+        if self._kafka is not None:
+            self._kafka.close()
         self._groups.close()
         self._identities.close()
         self._lock.close()
@@ -146,14 +154,25 @@ class Log:
         self.close()
 
     def _open(self, topic: Topic) -> None:
-        for number in range(topic.partitions):
-            if (topic.name, number) not in self._partitions:
-                directory = self._topics.partition(topic.name, number)
-                partition = Partition(
-                    topic.name, number, directory, self.settings, self._disk, self._committer, self._identities.epoch
-                )
-                self._partitions[topic.name, number] = partition
-                self._committer.watched.append(partition)
+        numbers = [number for number in range(topic.partitions) if (topic.name, number) not in self._partitions]
+        open_last = self._open_last(topic) if numbers else None
+        for number in numbers:
+            directory = self._topics.partition(topic.name, number)
+            partition = Partition(topic.name, number, directory, self.settings, self._disk, self._committer,
+                                  self._identities.epoch, open_last)  # fmt: skip
+            self._partitions[topic.name, number] = partition
+            self._committer.watched.append(partition)
+
+    def _open_last(self, topic: Topic) -> OpenLast | None:
+        """How the partitions of a topic get their last level; None means files."""
+        directory = self._topics.directory / topic.name
+        if self._kafka is None:
+            if self._disk.read(directory / KAFKA_NOTE) is not None:
+                raise BadSettings(f"the messages of topic {topic.name!r} are in Kafka", str(directory),
+                                  "open the log with Settings(last=Kafka(...))")  # fmt: skip
+            return None
+        places = [self._topics.partition(topic.name, number) for number in range(topic.partitions)]
+        return self._kafka.open(self._disk, topic, directory, places)
 
     def _partition(self, topic: str, partition: int) -> Partition:
         found = self._partitions.get((topic, partition))

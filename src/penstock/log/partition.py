@@ -9,33 +9,44 @@ from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 
-from penstock.log.errors import BadFrame, LogClosed, LogError, NotAcknowledged, OffsetOutOfRange
+import numpy as np
+
+from penstock.log.errors import BadFrame, KafkaUnavailable, LogClosed, LogError, NotAcknowledged, OffsetOutOfRange
 from penstock.log.frame import NOBODY, OFFSETS, SEVERAL, Frame
+from penstock.log.last import Last
 from penstock.log.levels.stack import STORE, Stack
 from penstock.log.producers import Batch, Producers
 from penstock.log.records import Ends, Reading, Receipt
 from penstock.log.settings import Acknowledge, Settings
 from penstock.log.store.commit import Committer
 from penstock.log.store.disk import Disk
+from penstock.log.store.finding import Finding
 from penstock.log.store.opening import open_store
-from penstock.log.store.retention import enforce
 from penstock.log.store.store import gone
 from penstock.log.waiting import Waiter, Waiting
 
 _HEAL_EVERY = 1.0
+_LOOKED_AT = 1 << 20
+
+
+OpenLast = Callable[[int, Producers], tuple[Last, list[Finding]]]
 
 
 class Partition:
     """Any number of threads append and read. What waits is written by the committer, or by who finds no room."""
 
-    def __init__(self, topic: str, number: int, directory: Path, settings: Settings, disk: Disk,
-                 committer: Committer, epoch_of: Callable[[int], int]) -> None:  # fmt: skip
+    def __init__(self, topic: str, number: int, directory: Path, settings: Settings, disk: Disk, committer: Committer,
+                 epoch_of: Callable[[int], int], open_last: OpenLast | None = None) -> None:  # fmt: skip
         self.topic, self.number, self._settings, self._committer = topic, number, settings, committer
         self.producers = Producers(settings.producers, epoch_of)
-        self.store, self.findings = open_store(disk, directory, settings, self.producers)
+        self.store: Last
+        if open_last is None:
+            self.store, self.findings = open_store(disk, directory, settings, self.producers)
+        else:
+            self.store, self.findings = open_last(number, self.producers)
         self.stack = Stack(settings, self.store, directory)
         self.next = self.visible = self._promised = self.store.end
-        self.broken: str | None = None
+        self.broken: str | None = self.store.refused.what if self.store.refused else None
         """Why nothing can be written, if so."""
         self.trouble: str | None = None
         """What else is wrong."""
@@ -43,11 +54,14 @@ class Partition:
         self.opened, self.bytes_in = time.monotonic(), 0
         self._healed = 0.0
         self._failure, self._failures = "", 0
+        self._refusal = type(self.store.refused) if self.store.refused else NotAcknowledged
         self._closing = self._closed = False
         self._lock = threading.Lock()
+        self._room = threading.Condition(self._lock)
         self._commit = threading.RLock()
         self._waiting = Waiting()
         self._listeners: dict[object, Callable[[], None]] = {}
+        self.store.tell(lambda: committer.ask(self))
 
     # ---- appending
 
@@ -56,6 +70,10 @@ class Partition:
         future.set_running_or_notify_cancel()
         if frame.header.columns & OFFSETS or frame.header.producer == SEVERAL:
             raise BadFrame("a frame of a filtered or joined reading cannot be appended", None, "pack its messages anew")
+        if mode is Acknowledge.FSYNCED and not self.store.fsyncs:
+            raise NotAcknowledged("nothing can be acknowledged as fsynced: Kafka(fsync=False)", self._place(),
+                                  "ask for written, or let Kafka flush")  # fmt: skip
+        since = time.monotonic()
         while True:
             with self._lock:
                 self._check_open()
@@ -67,6 +85,8 @@ class Partition:
                     told = self.visible > visible
                     break
             self._make_room()
+            if self.store.timeout is not None:
+                self._wait_for_room(frame, since + self.store.timeout)
         if ask:
             self._committer.ask(self)
         else:
@@ -121,8 +141,18 @@ class Partition:
                 self.write_pending()
                 if self._failures == failures:
                     return
-            raise NotAcknowledged(f"nothing can be written: {self.broken or self._failure}", self._place(),
-                                  "mend the disk; what is stored can still be read")  # fmt: skip
+            raise self._refusal(f"nothing can be written: {self.broken or self._failure}", self._place(),
+                                self.store.remedy)  # fmt: skip
+
+    def _wait_for_room(self, frame: Frame, deadline: float) -> None:
+        """Until what was handed over is written. Who has heard nothing for long does not let others wait, too."""
+        with self._room:
+            while self.broken is None and not self._closing and not self.stack.fits(frame.header):
+                if self.store.stalled > self.store.stall or time.monotonic() > deadline:
+                    raise KafkaUnavailable(f"the levels are full: {self.stack.unstored} bytes wait for Kafka, which has"
+                                           f" taken nothing for {self.store.stalled:.1f} s", self._place(),
+                                           "push again later; what the levels hold can be read")  # fmt: skip
+                self._room.wait(0.05)
 
     # ---- committing: what `Committer` calls
 
@@ -134,15 +164,16 @@ class Partition:
             with self._lock:
                 if self._closed:
                     return 0
-                batches = self.stack.pending()
-            if batches:
+                batches = self.stack.pending(self.store.taken)
+            if batches or self.store.timeout is not None:
                 try:
                     self.store.write(batches)
                 except Exception as error:
                     self._fail("writing", error)
                     return 0
-                with self._lock:
+                with self._room:
                     self.stack.stored(self.store.end, batches)
+                    self._room.notify_all()
             del batches
             return self._complete()
 
@@ -170,7 +201,7 @@ class Partition:
             if self._closed or self.broken is not None:
                 return
             try:
-                enforce(self.store, self._settings.retention)
+                self.store.retain()
                 self.trouble = None
             except OSError as error:
                 self.trouble = f"old segments cannot be removed: {error}"
@@ -196,7 +227,20 @@ class Partition:
             waiter.future.set_result(waiter.receipt)
         if told:
             self._tell()
+        if self.store.timeout is not None:
+            self._expire(self.store.timeout)
         return len(done)
+
+    def _expire(self, timeout: float) -> None:
+        """Who has waited too long is told. The messages keep their offsets: they may be written at any moment."""
+        with self._lock:
+            late = self._waiting.overdue(time.monotonic() - timeout)
+        for waiter in late:
+            assert waiter.future is not None
+            what = f"messages {waiter.receipt.first} to {waiter.end - 1} are not {waiter.mode} after {timeout:g} s:"
+            what = f"{what} {self.store.trouble}"
+            fix = f"they may yet be stored; {self.store.remedy}"
+            waiter.future.set_exception(KafkaUnavailable(what, self._place(), fix))
 
     def _see(self, offset: int) -> None:
         self.visible = max(self.visible, offset)
@@ -207,7 +251,9 @@ class Partition:
     def _fail(self, doing: str, error: Exception) -> None:
         """What waits for this is not acknowledged. What nobody was promised is taken back, offsets and all."""
         with self._lock:
-            self.broken = self._failure = f"{doing} failed: {error}"
+            said = error.what if isinstance(error, LogError) else str(error)
+            self.broken = self._failure = f"{doing} failed: {said}"
+            self._refusal = type(error) if isinstance(error, NotAcknowledged) else NotAcknowledged
             self._failures += 1
             self.lags_since = time.monotonic()
             kept = self.store.durable if self.store.suspect else self.store.end
@@ -222,10 +268,9 @@ class Partition:
         for waiter in failed:
             assert waiter.future is not None
             first, last = waiter.receipt.first, waiter.end - 1
-            there = "they are not stored" if waiter.end > cut else "they may yet be stored"
-            what = f"messages {first} to {last} are not {waiter.mode}: {doing} failed: {error}"
-            fix = f"{there}; push them again when the disk is mended"
-            waiter.future.set_exception(NotAcknowledged(what, self._place(), fix))
+            there = "they are not stored" if waiter.end > max(cut, self.store.taken) else "they may yet be stored"
+            what = f"messages {first} to {last} are not {waiter.mode}: {self._failure}"
+            waiter.future.set_exception(self._refusal(what, self._place(), f"{there}; {self.store.remedy}"))
 
     def _heal(self, *, at_once: bool = False) -> bool:
         """Make the partition writable again, if that is possible now."""
@@ -239,7 +284,8 @@ class Partition:
             else:
                 self.store.undo_write()
         except (OSError, LogError) as error:
-            self.broken = f"{(self.broken or '').partition('; then')[0]}; then {error}"
+            if error is not self.store.refused:
+                self.broken = f"{(self.broken or '').partition('; then')[0]}; then {error}"
             return False
         with self._lock:
             self.broken = None
@@ -272,7 +318,14 @@ class Partition:
 
     def offset_at(self, time: int) -> int:
         self.write_pending()
-        return min(self.store.offset_at(time), self.visible)
+        place = self.store.offset_at(time)
+        while self.store.end <= place < self.visible:  # not in the store, but in the levels
+            for frame in self.read(place, _LOOKED_AT, None).frames:
+                late = frame.times >= time
+                if late.any():
+                    return frame.first + int(np.argmax(late))
+                place = frame.next
+        return min(place, self.visible)
 
     def listen(self, call: Callable[[], None]) -> Callable[[], None]:
         """Call whenever there is more to read; the result ends that."""
@@ -287,11 +340,15 @@ class Partition:
 
     # ---- ending
 
-    def close(self) -> None:
-        """Write and fsync all there is."""
+    def close(self, until: float = 0.0) -> None:
+        """Write and fsync all there is; `until` is when to give up on Kafka."""
         with self._lock:
             self._closing = True
         self.write_pending()
+        while self.broken is None and self.store.end < self.next and time.monotonic() < until:
+            with self._room:
+                self._room.wait(0.05)
+            self.write_pending()
         self.sync_pending(due=True)
         with self._commit, self._lock:
             if self._closed:
@@ -307,8 +364,9 @@ class Partition:
         for waiter in left:
             assert waiter.future is not None
             waiter.future.set_exception(NotAcknowledged("the log was closed before", self._place(), "push them again"))
-        if self.broken is not None and self._promised > self.store.end:
-            raise NotAcknowledged(f"messages {self.store.end} to {self._promised - 1} are lost: {self.broken}",
+        if self._promised > self.store.end:
+            why = self.broken or "Kafka does not answer"
+            raise NotAcknowledged(f"messages {self.store.end} to {self._promised - 1} are lost: {why}",
                                   self._place(), "they were acknowledged in memory only: push them again")  # fmt: skip
 
     def _check_open(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -97,6 +98,39 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
+class Kafka:
+    """A Kafka that is the last level instead of files. Our topics are its topics, and our offsets are its offsets.
+
+    This log must be the only one that writes to these topics.
+    """
+
+    servers: str
+    """Like `host:9092,other:9092`."""
+    prefix: str = ""
+    """What the names of its topics begin with: a topic `cars` is then `<prefix>cars` there."""
+    fsync: bool = True
+    """Whether its topics flush every append, so that `fsynced` can be promised."""
+    timeout: float = 10.0
+    """Seconds after which a push that Kafka has not answered fails, and an answer to a reader too."""
+    stall: float = 1.0
+    """Seconds without a sign of Kafka after which a push that finds no room fails at once."""
+    buffer: int = 64 * MEGABYTE
+    """Bytes on their way to Kafka, of all partitions together, besides what the levels hold."""
+    replicas: int | None = None
+    """How many copies new topics have; otherwise as many as Kafka is set to."""
+    compression: str = "lz4"
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Further settings of librdkafka, as for TLS and passwords."""
+
+    def __post_init__(self) -> None:
+        if not self.servers or min(self.timeout, self.stall) <= 0 or self.buffer < MEGABYTE:
+            raise BadSettings(f"settings that cannot be: {self}", None,
+                              f"give servers, seconds above zero and a buffer of {MEGABYTE} bytes or more")  # fmt: skip
+        if not re.fullmatch(r"[A-Za-z0-9._-]{0,40}", self.prefix):
+            raise BadSettings(f"a prefix {self.prefix!r}", None, "letters, digits, '.', '_' and '-', at most 40")
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     levels: tuple[LevelSettings, ...] = DEFAULT_LEVELS
     throughput: float = 100e6
@@ -109,6 +143,8 @@ class Settings:
     """Seconds after which a message is fsynced although nobody waits for it."""
     producers: int = 100_000
     """How many numbered producers a partition remembers: those that wrote last."""
+    last: Kafka | None = None
+    """The durable level: files, or Kafka."""
 
     def __post_init__(self) -> None:
         for number, level in enumerate(self.levels, 1):
@@ -124,6 +160,10 @@ class Settings:
             raise BadSettings("; ".join(map(str, found)), None, f"at least {fixes}, or a lower throughput")
         if self.throughput <= 0 or self.flush_after <= 0 or self.index_every <= 0 or self.segment_bytes < 4096:
             raise BadSettings(f"sizes that cannot be: {self}", None, "segments of 4096 bytes or more, no zeros")
+
+        if self.last is not None and self.retention != Retention():
+            raise BadSettings("a retention for messages that are in Kafka", None,
+                              "set retention.bytes and retention.ms of the topic in Kafka")  # fmt: skip
 
     def violations(self) -> tuple[Violation, ...]:
         """The levels that violate equation (1)."""

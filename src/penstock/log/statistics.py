@@ -21,7 +21,7 @@ def partition_statistics(partition: Partition, settings: Settings) -> PartitionS
         levels=tuple(_level_statistics(level, throughput) for level in partition.stack.levels),
         throughput=throughput,
         stored_bytes=store.size,
-        segments=len(store.segments),
+        segments=store.pieces,
         writes=store.writes,
         syncs=store.syncs,
         broken=partition.broken or partition.trouble,

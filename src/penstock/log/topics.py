@@ -14,6 +14,8 @@ from penstock.log.records import Topic
 from penstock.log.store.disk import Disk
 
 MOST_PARTITIONS = 1024
+KAFKA_NOTE = "kafka.json"
+"""The file in the directory of a topic that says which Kafka topic has its messages."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from penstock.log.records import Receipt
 from penstock.log.settings import Acknowledge
@@ -21,6 +22,7 @@ class Waiter:
     mode: Acknowledge
     receipt: Receipt
     future: Future[Receipt] | None = None
+    since: float = field(default_factory=time.monotonic)
 
 
 class Waiting:
@@ -58,6 +60,15 @@ class Waiting:
             self._repeated = [waiter for waiter in self._repeated if id(waiter) not in answered]
             self._queue = deque(replace(one, future=None) if id(one) in answered else one for one in self._queue)
         return done, readable
+
+    def overdue(self, before: float) -> list[Waiter]:
+        """Those that have waited since before then. They will not be answered, and keep their place in the order."""
+        late = [waiter for waiter in self if waiter.future is not None and waiter.since < before]
+        if late:
+            gone = set(map(id, late))
+            self._repeated = [waiter for waiter in self._repeated if id(waiter) not in gone]
+            self._queue = deque(replace(one, future=None) if id(one) in gone else one for one in self._queue)
+        return late
 
     def failed(self, kept: int, cut: int) -> list[Waiter]:
         """Those behind `kept`, which will not be served. Who still waits comes before what is left up to `cut`."""

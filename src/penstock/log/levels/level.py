@@ -26,8 +26,11 @@ class Level(Protocol):
     def write(self, frame: Frame) -> None:
         """Put a frame at the head; the oldest give way."""
 
-    def transfer(self, *, all: bool) -> list[Frame]:
-        """What the next level does not have yet, in batches; `all` of it, or only whole batches."""
+    def transfer(self, *, all: bool, after: int = 0) -> list[Frame]:
+        """What the next level does not have yet, in batches; `all` of it, or only whole batches.
+
+        What ends before the offset `after` is on its way already.
+        """
 
     def read(self, offset: int, most_bytes: int, most_messages: int) -> list[Frame]:
         """The messages from `offset` on that are here; none if that one is not, and the request is to be forwarded."""
@@ -128,11 +131,11 @@ class Ring:
         self.counters.frames_written += 1
         self.counters.bytes_written += frame.bytes
 
-    def transfer(self, *, all: bool) -> list[Frame]:
+    def transfer(self, *, all: bool, after: int = 0) -> list[Frame]:
         batches: list[Frame] = []
         group: list[Frame] = []
         size = 0
-        for place in range(self._find(self.transferred), len(self._entries)):
+        for place in range(self._find(max(self.transferred, after)), len(self._entries)):
             frame = self._frame(place)
             if group and frame.bytes >= self.settings.batch:  # large enough alone: not copied
                 batches.append(Frame.join(group))

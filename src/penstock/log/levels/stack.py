@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock.log.frame import Frame, Header
+from penstock.log.last import Last
 from penstock.log.levels.level import Ring, joined_bytes
 from penstock.log.levels.mapped import MappedRing
 from penstock.log.levels.memory import memory_level
 from penstock.log.levels.shared import shared_path
 from penstock.log.settings import Kind, LevelSettings, Settings
-from penstock.log.store.store import Store
 
 STORE = 0
 """The number of the durable level in answers."""
@@ -20,7 +20,7 @@ _MOST_ASIDE = 16 << 20
 class Stack:
     """One thread at a time, but for `read_store`, which needs no turn."""
 
-    def __init__(self, settings: Settings, store: Store, directory: Path) -> None:
+    def __init__(self, settings: Settings, store: Last, directory: Path) -> None:
         self.store = store
         self._settings, self._directory = settings, directory
         self.levels: tuple[Ring, ...] = ()
@@ -59,10 +59,14 @@ class Stack:
         self._aside_bytes += frame.bytes
         return False
 
-    def pending(self) -> list[Frame]:
-        """Everything that the store does not have, in batches. They stay as they are until `stored`."""
+    def pending(self, after: int = 0) -> list[Frame]:
+        """Everything that the store does not have, in batches. They stay as they are until `stored`.
+
+        What ends before the offset `after` is left out.
+        """
         self._cascade(all=True)
-        return [*self._aside, *(self.levels[-1].transfer(all=True) if self.levels else ())]
+        aside = [frame for frame in self._aside if frame.next > after]
+        return [*aside, *(self.levels[-1].transfer(all=True, after=after) if self.levels else ())]
 
     def stored(self, upto: int, batches: list[Frame]) -> None:
         self._keep_aside([frame for frame in self._aside if frame.first >= upto])

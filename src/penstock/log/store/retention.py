@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from penstock.log.settings import Retention
 from penstock.log.store.segment import Segment
-from penstock.log.store.store import Store
+
+if TYPE_CHECKING:
+    from penstock.log.store.store import Store
 
 
 def enforce(store: Store, retention: Retention, now: float | None = None) -> int:

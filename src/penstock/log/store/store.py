@@ -6,17 +6,23 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from penstock.log.errors import OffsetOutOfRange
+from penstock.log.errors import NotAcknowledged, OffsetOutOfRange
 from penstock.log.frame import Frame
 from penstock.log.settings import Settings
 from penstock.log.store.disk import Disk
 from penstock.log.store.index import Index
 from penstock.log.store.mark import Mark
+from penstock.log.store.retention import enforce
 from penstock.log.store.segment import Segment, segment_path
 
 
 class Store:
     """One thread writes and fsyncs at a time; any number read."""
+
+    remedy = "mend the disk; what is stored can still be read"
+    fsyncs, stall, stalled, trouble = True, 0.0, 0.0, ""
+    timeout: float | None = None
+    refused: NotAcknowledged | None = None
 
     def __init__(self, disk: Disk, directory: Path, settings: Settings, segments: Sequence[Segment],
                  producers: Callable[[int], bytes]) -> None:  # fmt: skip
@@ -41,6 +47,14 @@ class Store:
     @property
     def size(self) -> int:
         return sum(segment.size for segment in self.segments)
+
+    @property
+    def pieces(self) -> int:
+        return len(self.segments)
+
+    @property
+    def taken(self) -> int:
+        return self.end
 
     def write(self, frames: Sequence[Frame]) -> None:
         """Append frames by one write. After an OSError none of them is there."""
@@ -93,6 +107,12 @@ class Store:
             if offset is not None:
                 return offset
         return self.end
+
+    def retain(self) -> None:
+        enforce(self, self.settings.retention)
+
+    def tell(self, call: Callable[[], None]) -> None:
+        """Nothing is written later."""
 
     def undo_write(self) -> None:
         """After a failed write: the file ends with its last whole frame, so that it can be written again."""

@@ -24,7 +24,7 @@ from penstock.log.reader import FileReader, Reader, ServerReader
 from penstock.log.store.reading import Piece
 from penstock.plan.plan import Entry
 from penstock.spark.frame import HEADERS, TIME
-from penstock.spark.read.rows import ROWS_AT_ONCE, RowMaker, row_type, spare_collection
+from penstock.spark.read.rows import ROWS_AT_ONCE, RowMaker, row_type, settle
 
 ROWS_PER_TASK = 250_000
 _MAP = pa.map_(pa.string(), pa.string())
@@ -75,7 +75,7 @@ class LogReader:
         self.place, self.rows = place, RowMaker(entry)
 
     def read_range(self, chosen: Range) -> Iterator[pa.RecordBatch]:
-        spare_collection()
+        settle()
         place = self.place
         if place.directory is not None and not os.path.isdir(place.directory):
             raise BadEndpoint(f"a task reads topic {place.topic!r} and does not see {place.directory}",

@@ -1,0 +1,36 @@
+"""Connect: the way from a log to Kafka. The client is loaded only by who has set Kafka as the last level."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.log.records import Topic
+from penstock.log.settings import Kafka
+from penstock.log.store.disk import Disk
+
+if TYPE_CHECKING:
+    from penstock.log.kafka.connection import Connection
+    from penstock.log.partition import OpenLast
+
+
+class Connected:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def open(self, disk: Disk, topic: Topic, directory: Path, places: list[Path]) -> OpenLast:
+        """How the partitions of a topic are opened; the topic is there, and as it must be, when this returns."""
+        from penstock.log.kafka.opening import Opening
+
+        return Opening(self._connection, disk, self._connection.prepare(disk, topic, directory), places).open
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def connect(kafka: Kafka) -> Connected:
+    importlib.import_module("penstock.log.kafka.client")  # says what is missing
+    from penstock.log.kafka.connection import Connection
+
+    return Connected(Connection(kafka))

@@ -1,0 +1,217 @@
+"""Connection: the one producer of a log, the thread that hears what Kafka answers, and what follows a lost producer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Protocol
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from penstock.log.errors import LogError
+from penstock.log.frame import Frame
+from penstock.log.kafka import client
+from penstock.log.kafka.readers import Readers
+from penstock.log.kafka.records import records_of
+from penstock.log.kafka.topic import prepare
+from penstock.log.records import Topic
+from penstock.log.settings import Kafka
+from penstock.log.store.disk import Disk
+
+WATCH_EVERY = 5.0
+"""Seconds from one look at what Kafka has to the next."""
+SETTLE = 0.5
+"""Seconds in which nothing may arrive in a partition before its end is believed, after a producer was lost."""
+SILENT = "it does not answer"
+_TICK = 0.1
+_CHOOSING = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+
+class Served(Protocol):
+    """A partition, as the connection sees it."""
+
+    topic: str
+    number: int
+
+    @property
+    def waits(self) -> bool: ...
+
+    def ask(self) -> None: ...
+
+    def look(self, first: int, next: int) -> None: ...
+
+    def resume(self, next: int) -> None: ...
+
+
+class Connection:
+    def __init__(self, kafka: Kafka) -> None:
+        self.kafka = kafka
+        self.trouble = SILENT
+        self.readers = Readers(kafka)
+        self._admin = client.admin(kafka, self._see)
+        self._producer: Any = None
+        self.sending = threading.Lock()
+        """Held while records are handed over, and while producers change."""
+        self._lost = threading.Event()
+        self._stopping = threading.Event()
+        self._stores: list[Served] = []
+        self._looked = time.monotonic()
+        self._check()
+        self._producer = client.producer(kafka, self._see)
+        self._thread = threading.Thread(target=self._run, name="penstock-log-kafka", daemon=True)
+        self._thread.start()
+
+    def prepare(self, disk: Disk, topic: Topic, directory: Path) -> str:
+        return prepare(self._admin, self.kafka, disk, topic, directory)
+
+    def serve(self, store: Served) -> None:
+        self._stores.append(store)
+
+    def ends(self, topic: str, partitions: Sequence[int]) -> list[tuple[int, int]]:
+        """The first offset that Kafka has, and the one after the last."""
+        places = [TopicPartition(topic, partition) for partition in partitions]
+        first = self._offsets(places, OffsetSpec.earliest(), f"say how long topic {topic!r} is")
+        next = self._offsets(places, OffsetSpec.latest(), f"say how long topic {topic!r} is")
+        return list(zip(first, next, strict=True))
+
+    def settled_ends(self, topic: str, partitions: Sequence[int]) -> list[tuple[int, int]]:
+        """The same, when nothing of a producer that is no more can be on its way."""
+        ends = self.ends(topic, partitions)
+        while True:
+            time.sleep(SETTLE)
+            again = self.ends(topic, partitions)
+            if [next for _, next in again] == [next for _, next in ends]:
+                return again
+            ends = again
+
+    def offset_at(self, topic: str, partition: int, milliseconds: int) -> int | None:
+        which = OffsetSpec.for_timestamp(max(milliseconds, 0))
+        found = self._offsets([TopicPartition(topic, partition)], which, "find a time")[0]
+        return found if found >= 0 else None
+
+    def send(self, topic: str, partition: int, frame: Frame, start: int, delivered: Any) -> int:
+        """Hand over the messages of a frame from a place on; how many fitted. `delivered` hears of the last one.
+
+        The caller holds `sending`.
+        """
+        if self._lost.is_set():
+            return 0
+        last, produce = frame.count - 1, self._producer.produce
+        place = start
+        try:
+            for record in records_of(frame, start):
+                produce(topic, record.value, record.key, partition, delivered if place == last else None, None,
+                        record.timestamp, record.headers)  # fmt: skip
+                place += 1
+        except BufferError:
+            pass
+        except KafkaException as error:
+            self.lose(error.args[0].str())
+        return place - start
+
+    def lose(self, why: str) -> None:
+        """The producer cannot go on: begin another when it is known what Kafka has."""
+        if not self._lost.is_set():
+            self.trouble = why
+            self._lost.set()
+
+    def close(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+        self._producer.purge()
+        self._producer.poll(0)
+        self.readers.close()
+
+    def _check(self) -> None:
+        try:
+            self._admin.list_topics(timeout=self.kafka.timeout)
+        except KafkaException as error:
+            self._admin.poll(0.2)  # what is wrong is told to `_see`
+            why = self.trouble if self.trouble != SILENT else error.args[0].str()
+            raise client.unavailable(self.kafka, f"answer within {self.kafka.timeout:g} s", why) from None
+
+    def _offsets(self, places: Sequence[Any], which: Any, doing: str) -> list[int]:
+        deadline = time.monotonic() + self.kafka.timeout
+        while True:
+            asked = self._ask_offsets(places, which)
+            try:
+                return [asked[place].result().offset for place in places]
+            except KafkaException as error:  # a leader that is being chosen is one soon
+                if error.args[0].code() not in _CHOOSING or time.monotonic() > deadline:
+                    raise client.unavailable(self.kafka, doing, error.args[0].str()) from None
+            time.sleep(0.05)
+
+    def _ask_offsets(self, places: Sequence[Any], which: Any) -> dict[Any, Future[Any]]:
+        asked: dict[Any, Future[Any]] = self._admin.list_offsets(
+            dict.fromkeys(places, which), request_timeout=self.kafka.timeout
+        )
+        return asked
+
+    # ---- the thread
+
+    def _run(self) -> None:
+        ticked = 0.0
+        while not self._stopping.is_set():
+            self._producer.poll(_TICK)
+            now = time.monotonic()
+            if self._lost.is_set():
+                self._begin_anew()
+            if now - ticked >= _TICK:
+                ticked = now
+                for store in tuple(self._stores):
+                    if store.waits:
+                        store.ask()
+            if now - self._looked >= WATCH_EVERY:
+                self._looked = now
+                self._look()
+
+    def _look(self) -> None:
+        """Ask what Kafka has, and hear it in another thread."""
+        places = {TopicPartition(store.topic, store.number): store for store in self._stores}
+        if not places:
+            return
+        first = self._ask_offsets(list(places), OffsetSpec.earliest())
+        next = self._ask_offsets(list(places), OffsetSpec.latest())
+        for place, store in places.items():
+            _when_both(first[place], next[place], store.look)
+
+    def _begin_anew(self) -> None:
+        """Nothing is handed over until Kafka was asked what it has; if it does not say, try again at the next tick."""
+        with self.sending:  # whoever was handing over has ended, and nobody begins
+            self._producer.purge()
+        deadline = time.monotonic() + 1.0
+        while len(self._producer) and time.monotonic() < deadline:
+            self._producer.poll(_TICK)
+        try:
+            for topic in sorted({store.topic for store in self._stores}):
+                stores = [store for store in self._stores if store.topic == topic]
+                ends = self.settled_ends(topic, [store.number for store in stores])
+                for store, (_, next) in zip(stores, ends, strict=True):
+                    store.resume(next)
+            producer = client.producer(self.kafka, self._see)
+        except LogError as error:
+            self.trouble = error.what
+            return
+        with self.sending:
+            self._producer = producer
+            self._lost.clear()
+
+    def _see(self, error: Any) -> None:
+        if not self._lost.is_set():
+            self.trouble = error.str()
+        if error.fatal() or error.code() == KafkaError._FATAL:
+            self.lose(error.str())
+
+
+def _when_both(first: Future[Any], next: Future[Any], call: Callable[[int, int], None]) -> None:
+    """Call with both offsets. To wait for one in the thread that ends the other would be to wait for ever."""
+
+    def heard(future: Future[Any]) -> None:
+        if future.exception() is None and first.exception() is None:
+            call(first.result().offset, future.result().offset)
+
+    first.add_done_callback(lambda _: next.add_done_callback(heard))
