@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import Row
 
 from penstock.plan.plan import Plan
@@ -13,6 +17,8 @@ from penstock.spark.times import Times
 from penstock.spark.write.intent import Counts, StagedFile
 from penstock.spark.write.outlets import Target
 from penstock.spark.write.staging import Staging
+
+_PATIENCE_SECONDS = 10.0
 
 
 def reported(run: Callable[[], list[Row]], targets: Mapping[int, Target], staging: Staging) -> list[Row]:
@@ -23,10 +29,38 @@ def reported(run: Callable[[], list[Row]], targets: Mapping[int, Target], stagin
         for row in rows:
             if row.place in targets:
                 staging.check_visible(targets[row.place], row.path)
-    except BaseException:
+    except BaseException as error:
+        # Spark's own end of an interrupted call may fail, too, and hide why.
+        interrupted = isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)
+        if interrupted:
+            stop_tasks()
         forget(targets, staging)
+        if interrupted:
+            raise KeyboardInterrupt from None
         raise
     return rows
+
+
+def stop_tasks() -> None:
+    """Cancel what runs, and wait until no task writes any more.
+
+    In a thread of its own: the one that was interrupted has lost its connection to Java.
+    """
+    context = SparkContext._active_spark_context
+
+    def stop() -> None:
+        if context is None:
+            return
+        with suppress(Exception):
+            context.cancelAllJobs()
+            tracker = context._jsc.sc().statusTracker()
+            until = time.monotonic() + _PATIENCE_SECONDS
+            while time.monotonic() < until and any(one.numRunningTasks() for one in tracker.getExecutorInfos()):
+                time.sleep(0.05)
+
+    thread = threading.Thread(target=stop, daemon=True)
+    thread.start()
+    thread.join(_PATIENCE_SECONDS)
 
 
 def staged(rows: Sequence[Row], targets: Mapping[int, Target], staging: Staging) -> tuple[StagedFile, ...]:
