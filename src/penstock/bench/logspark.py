@@ -180,6 +180,7 @@ def _by_hand(batch: DataFrame, outlets: dict[int, Target], staging: Staging) -> 
     for place, target in outlets.items():
         mine = sorted((row for row in manifest if row.place == place), key=lambda row: row.partition)
         append([StagedFile(target.name, row.path, None, row.rows, row.partition) for row in mine], target, staging.key)
+    for target in outlets.values():
         staging.clear(target)
 
 
