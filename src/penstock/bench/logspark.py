@@ -137,9 +137,11 @@ class _Progress(StreamingQueryListener):
     def onQueryStarted(self, event: Any) -> None: ...
 
     def onQueryProgress(self, event: Any) -> None:
-        progress = event.progress
-        if progress.numInputRows:
-            self.batches.append((progress.numInputRows, progress.durationMs["triggerExecution"] / 1000))
+        read = event.progress.sources[0]
+        start, end = (json.loads(text) if text else {} for text in (read.startOffset, read.endOffset))
+        rows = sum(end[number] - start.get(number, 0) for number in end)
+        if rows:
+            self.batches.append((rows, event.progress.durationMs["triggerExecution"] / 1000))
 
     def onQueryIdle(self, event: Any) -> None: ...
 
@@ -223,8 +225,10 @@ def _streamed(
     spark.streams.addListener(progress)
     run(out)
     expected = sum(right.values())
-    while sum(rows for rows, _ in progress.batches) < expected:  # the last one is told a moment later
-        time.sleep(0.05)
+    deadline = time.monotonic() + 10
+    while sum(rows for rows, _ in progress.batches) < expected and time.monotonic() < deadline:
+        time.sleep(0.05)  # the last one is told a moment later
+    assert sum(rows for rows, _ in progress.batches) == expected, progress.batches
     spark.streams.removeListener(progress)
     assert stored(out) == right, (side, stored(out), right)
     shutil.rmtree(out)
