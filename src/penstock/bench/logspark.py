@@ -128,6 +128,12 @@ def _thrown_away(data: DataFrame) -> None:
     data.write.format("noop").mode("overwrite").save()
 
 
+def _offsets(text: str | None) -> dict[str, int]:
+    """Of every partition; there are none before the first batch."""
+    found: dict[str, int] = json.loads(text) if text and text.startswith("{") else {}
+    return found
+
+
 class _Progress(StreamingQueryListener):
     """Rows and seconds of the micro-batches that had rows."""
 
@@ -138,7 +144,7 @@ class _Progress(StreamingQueryListener):
 
     def onQueryProgress(self, event: Any) -> None:
         read = event.progress.sources[0]
-        start, end = (json.loads(text) if text else {} for text in (read.startOffset, read.endOffset))
+        start, end = (_offsets(text) for text in (read.startOffset, read.endOffset))
         rows = sum(end[number] - start.get(number, 0) for number in end)
         if rows:
             self.batches.append((rows, event.progress.durationMs["triggerExecution"] / 1000))
