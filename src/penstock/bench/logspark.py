@@ -128,6 +128,12 @@ def _thrown_away(data: DataFrame) -> None:
     data.write.format("noop").mode("overwrite").save()
 
 
+def _offsets(text: str | None) -> dict[str, int]:
+    """Of every partition; there are none before the first batch."""
+    found: dict[str, int] = json.loads(text) if text and text.startswith("{") else {}
+    return found
+
+
 class _Progress(StreamingQueryListener):
     """Rows and seconds of the micro-batches that had rows."""
 
@@ -137,9 +143,11 @@ class _Progress(StreamingQueryListener):
     def onQueryStarted(self, event: Any) -> None: ...
 
     def onQueryProgress(self, event: Any) -> None:
-        progress = event.progress
-        if progress.numInputRows:
-            self.batches.append((progress.numInputRows, progress.durationMs["triggerExecution"] / 1000))
+        read = event.progress.sources[0]
+        start, end = (_offsets(text) for text in (read.startOffset, read.endOffset))
+        rows = sum(end[number] - start.get(number, 0) for number in end)
+        if rows:
+            self.batches.append((rows, event.progress.durationMs["triggerExecution"] / 1000))
 
     def onQueryIdle(self, event: Any) -> None: ...
 
@@ -180,6 +188,7 @@ def _by_hand(batch: DataFrame, outlets: dict[int, Target], staging: Staging) -> 
     for place, target in outlets.items():
         mine = sorted((row for row in manifest if row.place == place), key=lambda row: row.partition)
         append([StagedFile(target.name, row.path, None, row.rows, row.partition) for row in mine], target, staging.key)
+    for target in outlets.values():
         staging.clear(target)
 
 
@@ -222,8 +231,10 @@ def _streamed(
     spark.streams.addListener(progress)
     run(out)
     expected = sum(right.values())
-    while sum(rows for rows, _ in progress.batches) < expected:  # the last one is told a moment later
-        time.sleep(0.05)
+    deadline = time.monotonic() + 10
+    while sum(rows for rows, _ in progress.batches) < expected and time.monotonic() < deadline:
+        time.sleep(0.05)  # the last one is told a moment later
+    assert sum(rows for rows, _ in progress.batches) == expected, progress.batches
     spark.streams.removeListener(progress)
     assert stored(out) == right, (side, stored(out), right)
     shutil.rmtree(out)
