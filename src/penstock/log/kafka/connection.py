@@ -201,7 +201,8 @@ class Connection:
             self._lost.clear()
 
     def _see(self, error: Any) -> None:
-        if not self._lost.is_set():
+        summary = error.code() == KafkaError._ALL_BROKERS_DOWN  # says less than what came before it
+        if not self._lost.is_set() and not (summary and self.trouble != SILENT):
             self.trouble = error.str()
         if error.fatal() or error.code() == KafkaError._FATAL:
             self.lose(error.str())
