@@ -75,9 +75,11 @@ def test_messages_go_through_the_levels_and_come_back_from_kafka(
         near = [frame.to_arrow() for frame in log.read("t", 0, 0).frames]
     with Log(tmp_path, settings) as log:
         assert log.ends("t", 0) == type(log.ends("t", 0))(0, 5, 5)
-        reading = log.read("t", 0, 0)
-        assert reading.level == 0
-        far = [row for frame in reading.frames for row in frame.to_arrow().to_pylist()]
+        far: list[Any] = []
+        while len(far) < 5:  # a reading may have less than all
+            reading = log.read("t", 0, len(far))
+            assert reading.level == 0
+            far += [row for frame in reading.frames for row in frame.to_arrow().to_pylist()]
         assert far == [row for batch in near for row in batch.to_pylist()]
         assert log.read("t", 0, 3, most_messages=1).frames[0].values.to_pylist() == [b"c"]
         assert push(log, b"e") == 5

@@ -59,7 +59,7 @@ class Connection:
         self._lost = threading.Event()
         self._stopping = threading.Event()
         self._stores: list[Served] = []
-        self._looked = time.monotonic()
+        self._looked = self._ticked = time.monotonic()
         self._check()
         self._producer = client.producer(kafka, self._see)
         self._thread = threading.Thread(target=self._run, name="penstock-log-kafka", daemon=True)
@@ -123,7 +123,7 @@ class Connection:
         self._stopping.set()
         self._thread.join()
         self._producer.purge()
-        self._producer.poll(0)
+        self._hear(0)
         self.readers.close()
 
     def _check(self) -> None:
@@ -154,20 +154,33 @@ class Connection:
     # ---- the thread
 
     def _run(self) -> None:
-        ticked = 0.0
         while not self._stopping.is_set():
-            self._producer.poll(_TICK)
-            now = time.monotonic()
-            if self._lost.is_set():
-                self._begin_anew()
-            if now - ticked >= _TICK:
-                ticked = now
-                for store in tuple(self._stores):
-                    if store.waits:
-                        store.ask()
-            if now - self._looked >= WATCH_EVERY:
-                self._looked = now
-                self._look()
+            try:
+                self._hear(_TICK)
+                if self._lost.is_set():
+                    self._begin_anew()
+                self._tick()
+            except Exception as error:  # whatever the client raises: without this thread nobody is ever answered
+                self.lose(str(error))
+                time.sleep(_TICK)
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        if now - self._ticked >= _TICK:
+            self._ticked = now
+            for store in tuple(self._stores):
+                if store.waits:
+                    store.ask()
+        if now - self._looked >= WATCH_EVERY:
+            self._looked = now
+            self._look()
+
+    def _hear(self, seconds: float) -> None:
+        """What Kafka answered goes to those who wait for it. One that cannot go on says so here, or to `_see`."""
+        try:
+            self._producer.poll(seconds)
+        except KafkaException as error:
+            self.lose(error.args[0].str())
 
     def _look(self) -> None:
         """Ask what Kafka has, and hear it in another thread."""
@@ -185,7 +198,7 @@ class Connection:
             self._producer.purge()
         deadline = time.monotonic() + 1.0
         while len(self._producer) and time.monotonic() < deadline:
-            self._producer.poll(_TICK)
+            self._hear(_TICK)
         try:
             for topic in sorted({store.topic for store in self._stores}):
                 stores = [store for store in self._stores if store.topic == topic]
@@ -193,15 +206,16 @@ class Connection:
                 for store, (_, next) in zip(stores, ends, strict=True):
                     store.resume(next)
             producer = client.producer(self.kafka, self._see)
-        except LogError as error:
-            self.trouble = error.what
+        except (LogError, KafkaException) as error:
+            self.trouble = error.what if isinstance(error, LogError) else str(error)
             return
         with self.sending:
             self._producer = producer
             self._lost.clear()
 
     def _see(self, error: Any) -> None:
-        if not self._lost.is_set():
+        summary = error.code() == KafkaError._ALL_BROKERS_DOWN  # says less than what came before it
+        if not self._lost.is_set() and not (summary and self.trouble != SILENT):
             self.trouble = error.str()
         if error.fatal() or error.code() == KafkaError._FATAL:
             self.lose(error.str())
