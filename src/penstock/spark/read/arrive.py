@@ -73,7 +73,8 @@ def arriving(entry: Entry, reading: Reading) -> Arrival:
             if not reading.streaming:
                 return Arrival(_complete(files.read_once(reading.spark, label, entry)), label)
             log = os.path.join(reading.notes, f"{entry.route}.jsonl")
-            return Arrival(_complete(_read(reading, label, files.files_source(label, entry, log, limit))), label)
+            cores = reading.spark.sparkContext.defaultParallelism
+            return Arrival(_complete(_read(reading, label, files.files_source(label, entry, log, limit, cores))), label)
         case Log():
             if not reading.streaming:
                 return Arrival(_complete(logs.read_once(reading.spark, label, entry)), label)

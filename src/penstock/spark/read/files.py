@@ -27,17 +27,18 @@ from penstock.plan.plan import Entry
 from penstock.spark.read.lines import CHUNK_BYTES, Chunk, chunks, open_file, read_lines
 from penstock.spark.read.records import read_csv_records, read_xml_records
 from penstock.spark.read.rows import RowMaker, row_type, settle
+from penstock.spark.read.shares import shares
 
 BYTES_PER_BATCH = 128 * 1024 * 1024
 UNREADABLE = (OSError, EOFError, zlib.error)
 
 
-class FilesReader:
-    """All files there are, in chunks."""
+class FileBodies:
+    """All files there are, in chunks, and the bodies of a chunk."""
 
     def __init__(self, entry: Entry) -> None:
         assert isinstance(entry.source, Files)
-        self.source, self.format, self.rows = entry.source, entry.format, RowMaker(entry)
+        self.source, self.format = entry.source, entry.format
         self.root = root_of(self.source.path)
 
     def found(self) -> list[Chunk]:
@@ -46,6 +47,21 @@ class FilesReader:
     def chunks(self, path: str, chunk_bytes: int = CHUNK_BYTES) -> list[Chunk]:
         whole = isinstance(self.format, (Csv, Xml))
         return chunks(path, os.path.relpath(path, self.root), os.path.getsize(path), whole, chunk_bytes)
+
+    def bodies(self, chunk: Chunk) -> Iterator[pa.Array]:
+        if isinstance(self.format, Xml):
+            return read_xml_records(chunk, self.source.record)
+        if isinstance(self.format, Csv):
+            return read_csv_records(chunk, self.format)
+        return read_lines(chunk)
+
+
+class FilesReader(FileBodies):
+    """The rows of the messages of a chunk."""
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__(entry)
+        self.rows = RowMaker(entry)
 
     def read_chunk(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
         settle()
@@ -57,13 +73,6 @@ class FilesReader:
         except UNREADABLE as error:
             raise BadEndpoint(f"cannot read {chunk.path}: {error}") from None
 
-    def bodies(self, chunk: Chunk) -> Iterator[pa.Array]:
-        if isinstance(self.format, Xml):
-            return read_xml_records(chunk, self.source.record)
-        if isinstance(self.format, Csv):
-            return read_csv_records(chunk, self.format)
-        return read_lines(chunk)
-
 
 class FilesStream(FilesReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Files as they appear. Every chunk found gets a number in a log beside the checkpoint; an offset is a number.
@@ -71,9 +80,9 @@ class FilesStream(FilesReader, DataSourceStreamReader, SupportsTriggerAvailableN
     A file must be complete when it appears (write it elsewhere and rename it).
     """
 
-    def __init__(self, entry: Entry, log: str, bytes_per_batch: int = BYTES_PER_BATCH) -> None:
+    def __init__(self, entry: Entry, log: str, bytes_per_batch: int = BYTES_PER_BATCH, cores: int = 1) -> None:
         super().__init__(entry)
-        self.bytes_per_batch = bytes_per_batch
+        self.bytes_per_batch, self.cores = bytes_per_batch, cores
         self.log: str = log
         self.target: int | None = None
 
@@ -98,10 +107,12 @@ class FilesStream(FilesReader, DataSourceStreamReader, SupportsTriggerAvailableN
         return {"chunks": number}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        return [InputPartition(chunk) for chunk in self._read_log()[start["chunks"] : end["chunks"]]]
+        chunks = self._read_log()[start["chunks"] : end["chunks"]]
+        return [InputPartition(share) for share in shares(chunks, lambda chunk: chunk.size, self.cores)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self.read_chunk(partition.value)
+        for chunk in partition.value:
+            yield from self.read_chunk(chunk)
 
     def _discover(self) -> list[Chunk]:
         """All chunks known, after writing those of new files to the log."""
@@ -141,13 +152,16 @@ def read_once(spark: SparkSession, label: str, entry: Entry) -> DataFrame:
     except OSError as error:  # a file that has gone meanwhile
         raise BadEndpoint(f"cannot read {error.filename}: {error}") from None
 
+    shared = shares(found, lambda chunk: chunk.size, spark.sparkContext.defaultParallelism)
+
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from reader.read_chunk(found[number])
+                for chunk in shared[number]:
+                    yield from reader.read_chunk(chunk)
 
     read.__name__ = label
-    return spark.range(0, len(found), 1, max(len(found), 1)).mapInArrow(read, row_type(entry))
+    return spark.range(0, len(shared), 1, max(len(shared), 1)).mapInArrow(read, row_type(entry))
 
 
 def check(source: Files, entry: Entry, streaming: bool) -> None:
@@ -185,7 +199,7 @@ def _drop_half_line(file: BinaryIO) -> None:
     file.truncate(content.rfind(b"\n") + 1)
 
 
-def files_source(name: str, entry: Entry, log: str, bytes_per_batch: int = BYTES_PER_BATCH) -> type[DataSource]:
+def files_source(name: str, entry: Entry, log: str, bytes_per_batch: int, cores: int) -> type[DataSource]:
     """A data source class for one entry as a stream."""
     fixed = placed(entry)
 
@@ -198,7 +212,7 @@ def files_source(name: str, entry: Entry, log: str, bytes_per_batch: int = BYTES
             return row_type(fixed)
 
         def streamReader(self, schema: Any) -> DataSourceStreamReader:
-            return FilesStream(fixed, log, bytes_per_batch)
+            return FilesStream(fixed, log, bytes_per_batch, cores)
 
     return FilesSource
 

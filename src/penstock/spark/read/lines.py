@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from penstock.formats.compiled.machinecode import SWITCH, MachineCode
 from penstock.formats.limits import MAX_BODY_BYTES
 
-CHUNK_BYTES = 64 * 1024 * 1024
-"""What one task reads of a file; chunks start at multiples of it, so positions do not change when a file grows."""
+CHUNK_BYTES = 8 * 1024 * 1024
+"""Chunks start at multiples of it, so positions do not change when a file grows."""
 
 BLOCK_BYTES = 4 * 1024 * 1024
 """What is held in memory at once, but for a single longer line."""
@@ -30,6 +30,10 @@ class Chunk:
     number: int
     start: int
     end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
 
 
 def chunks(path: str, topic: str, size: int, whole: bool = False, chunk_bytes: int = CHUNK_BYTES) -> list[Chunk]:
