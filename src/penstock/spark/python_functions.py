@@ -23,6 +23,7 @@ from penstock.spark.tries import attempt, tried, with_header
 from penstock.spark.types import spark_type
 
 _TRIED = nodes.Field((REDELIVERED,), nodes.HEADER)
+_MOST_KNOWN = 1000
 _PLAIN = (nodes.Literal, nodes.Call, nodes.Compare, nodes.Case, nodes.Lookup)
 
 
@@ -102,7 +103,7 @@ def _arguments(function: Function, stage: Stage, tries: Column) -> list[Column]:
     if not counts_tries(function):
         return [lower(argument, context) for argument in function.arguments]
     if reads_only_tries(function):
-        others = [argument for argument in function.arguments if not counts_tries(argument)]
+        others = [argument for argument in function.arguments if not _is_known(argument)]
         return [lower(argument, context) for argument in (_TRIED, *others)]
 
     def at(number: Column) -> Column:
@@ -137,25 +138,29 @@ def _retrying_udf(function: Function, stage: Stage) -> Callable[..., Column]:
 
 
 def _counting_udf(function: Function, stage: Stage) -> Callable[..., Column]:
-    last = stage.tries(FUNCTION_FAILED)
-    counting = [counts_tries(argument) for argument in function.arguments]
-    known: dict[tuple[int, str | None], Any] = {}
+    last, calls = stage.tries(FUNCTION_FAILED), function.function
+    places = [index for index, argument in enumerate(function.arguments) if not _is_known(argument)]
 
-    def counted(index: int, header: str | None) -> Any:
-        if (index, header) not in known:
-            headers = {} if header is None else {REDELIVERED: header}
-            known[index, header] = evaluate(function.arguments[index], Scope({}, headers))
-        return known[index, header]
+    known: dict[str | None, list[Any]] = {}
+
+    def computed(header: str | None) -> list[Any]:
+        """The arguments that follow from the header, with room for the others."""
+        scope = Scope({}, {} if header is None else {REDELIVERED: header})
+        if len(known) > _MOST_KNOWN:
+            known.clear()
+        known[header] = [evaluate(one, scope) if _is_known(one) else None for one in function.arguments]
+        return known[header]
 
     def call(present: bool, tries: int, header: str | None, *others: Any) -> dict[str, Any] | None:
         if not present:
             return None
-        number, given = tries, [plain(other) for other in others]
+        number = tries
         while True:
-            rest = iter(given)
-            arguments = [counted(index, header) if one else next(rest) for index, one in enumerate(counting)]
+            arguments = known.get(header) or computed(header)
+            for place, other in zip(places, others, strict=True):
+                arguments[place] = plain(other)
             try:
-                value = conformed(function.function(*arguments), function.returns)
+                value = conformed(calls(*arguments), function.returns)
                 return {"value": value, "error": None, "tries": number}
             except Exception as problem:
                 if number > last:
@@ -172,6 +177,11 @@ def reads_only_tries(function: Function) -> bool:
     parts = [part for argument in counting for part in argument.walk()]
     return bool(counting) and all(part == _TRIED if isinstance(part, nodes.Field) else isinstance(part, _PLAIN)
                                   for part in parts)  # fmt: skip
+
+
+def _is_known(argument: Expr) -> bool:
+    """Whether an argument follows from the number of the try."""
+    return isinstance(argument, nodes.Literal) or counts_tries(argument)
 
 
 def _called(function: Function, arguments: Iterable[Any]) -> dict[str, Any]:
