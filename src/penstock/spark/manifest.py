@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from pyspark import SparkContext
+from pyspark import SparkContext, SparkStageInfo
 from pyspark.sql import Row
 
 from penstock.plan.plan import Plan
@@ -24,6 +25,10 @@ _PATIENCE_SECONDS = 10.0
 def reported(run: Callable[[], list[Row]], targets: Mapping[int, Target], staging: Staging) -> list[Row]:
     """Run the tasks. What earlier attempts left is removed before, and what these leave if they fail."""
     forget(targets, staging)
+    context = SparkContext._active_spark_context
+    assert context is not None
+    tag = f"penstock-{uuid.uuid4().hex}"
+    context.addJobTag(tag)
     try:
         rows = run()
         for row in rows:
@@ -33,34 +38,40 @@ def reported(run: Callable[[], list[Row]], targets: Mapping[int, Target], stagin
         # Spark's own end of an interrupted call may fail, too, and hide why.
         interrupted = isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)
         if interrupted:
-            stop_tasks()
+            _stop_tasks(context, tag)
         forget(targets, staging)
         if interrupted:
             raise KeyboardInterrupt from None
         raise
+    finally:
+        with suppress(Exception):
+            context.removeJobTag(tag)
     return rows
 
 
-def stop_tasks() -> None:
-    """Cancel what runs, and wait until no task writes any more.
+def _stop_tasks(context: SparkContext, tag: str) -> None:
+    """Cancel the jobs of this run, and wait until none of their tasks writes any more.
 
     In a thread of its own: the one that was interrupted has lost its connection to Java.
     """
-    context = SparkContext._active_spark_context
 
     def stop() -> None:
-        if context is None:
-            return
         with suppress(Exception):
-            context.cancelAllJobs()
-            tracker = context._jsc.sc().statusTracker()
+            tracker = context.statusTracker()
+            jobs = [tracker.getJobInfo(job) for job in tracker.getActiveJobsIds()]
+            stages = [stage for job in jobs if job is not None for stage in job.stageIds]
+            context.cancelJobsWithTag(tag)
             until = time.monotonic() + _PATIENCE_SECONDS
-            while time.monotonic() < until and any(one.numRunningTasks() for one in tracker.getExecutorInfos()):
+            while time.monotonic() < until and any(_is_running(tracker.getStageInfo(stage)) for stage in stages):
                 time.sleep(0.05)
 
     thread = threading.Thread(target=stop, daemon=True)
     thread.start()
     thread.join(_PATIENCE_SECONDS)
+
+
+def _is_running(stage: SparkStageInfo | None) -> bool:
+    return stage is not None and stage.numActiveTasks > 0
 
 
 def staged(rows: Sequence[Row], targets: Mapping[int, Target], staging: Staging) -> tuple[StagedFile, ...]:
