@@ -26,7 +26,7 @@ from penstock.schema import Array, Struct
 def written_stage(plan: Plan, entry: Entry) -> tuple[Stage, Written] | None:
     """The one step that the decoder of this entry does, and what it writes."""
     makers = [stage for stage in plan.stages() if stage.node.rewrites and stage.scope.number == entry.scope.number]
-    if entry.original or len(makers) != 1 or not _is_only_delivered(plan, makers[0].after):
+    if entry.original or len(makers) != 1 or not is_only_delivered(plan, makers[0].after):
         return None
     written = _written(makers[0].node, entry.scope.schema)
     return None if written is None else (makers[0], written)
@@ -39,14 +39,14 @@ def _written(node: Node, body: Struct) -> Written | None:
             simple = all(len(target) == 1 and path is not None for target, path in fields)
             return NewBody(tuple((target[0], path) for target, path in fields if path)) if simple else None
         case ContentFilter():
-            names = _plain(node.output(body))
+            names = plain_fields(node.output(body))
             return NewBody(tuple((name, (name,)) for name in names)) if names else None
-        case SplitFields(head, tail, None) if _plain(body):
+        case SplitFields(head, tail, None) if plain_fields(body):
             return EachField(head, node.iterable(body), tail)
         case Split(collection, None, (), (), None):
             bound = bind(collection, body)
             kind = plain_type(bound, body) if isinstance(bound, Field) else None
-            names = _plain(kind.element) if isinstance(kind, Array) and isinstance(kind.element, Struct) else ()
+            names = plain_fields(kind.element) if isinstance(kind, Array) and isinstance(kind.element, Struct) else ()
             return Elements(tuple(map(str, bound.path)), names) if isinstance(bound, Field) and names else None
     return None
 
@@ -59,12 +59,13 @@ def _path(value: Expr, body: Struct) -> tuple[str, ...] | None:
     return tuple(map(str, bound.path))
 
 
-def _plain(body: Struct) -> tuple[str, ...]:
+def plain_fields(body: Struct) -> tuple[str, ...]:
     """The names of the fields, if there is nothing inside them."""
     return body.names if all(kind in WRITTEN for _, kind in body.fields) else ()
 
 
-def _is_only_delivered(plan: Plan, scope: Scope) -> bool:
+def is_only_delivered(plan: Plan, scope: Scope) -> bool:
+    """Whether these bodies go to sinks that write JSON, and nobody reads them before."""
     later = [stage.node for stage in plan.stages() if stage.scope.number == scope.number]
     joined = [inflow for route in plan.routes if route.merges for inflow in route.inflows]
     sinks = [outlet.sink for outlet in plan.outlets for inflow in outlet.inflows if inflow.scope.number == scope.number]

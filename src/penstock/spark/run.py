@@ -19,6 +19,7 @@ from penstock.patterns.key import FLUSH
 from penstock.plan.plan import Plan
 from penstock.route.app import App
 from penstock.spark.check import check
+from penstock.spark.direct.gathering import is_small
 from penstock.spark.direct.run import compute_direct
 from penstock.spark.direct.steps import is_direct
 from penstock.spark.execute import Executed, execute, finish
@@ -75,7 +76,7 @@ def run_batch(
     scratch = tempfile.mkdtemp(prefix="penstock-")
     result = RunResult(Summary(app.name), {outlet.channel: [] for outlet in plan.outlets})
     try:
-        if is_direct(plan, outlets):
+        if is_direct(plan, outlets) and (not plan.remembers or is_small(plan, spark)):
             _add_direct(result, plan, outlets, spark, Staging(f"{app.name}-{run}", scratch, scratch), started)
             if progress:
                 progress(result.summary)

@@ -16,14 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from penstock import App, Csv, Files, Json, Memory, Parquet, Route, Void, Xml, body, call, collect, join
+from penstock import App, Csv, Files, Json, Memory, Parquet, Route, Void, Xml, body, call, collect, join, union
 from penstock.endpoints.base import Sink
 from penstock.errors import PenstockError
 from penstock.message import EPOCH
 from penstock.spark import run as spark_run
-from penstock.spark.direct import run as direct
 from penstock.spark.direct.steps import is_direct
-from penstock.spark.read.lines import Chunk
+from penstock.spark.read import shares
 from penstock.spark.run import run_batch
 from penstock.spark.write.outlets import targets
 from penstock.testing import run
@@ -56,6 +55,9 @@ def app(*routes: Route, **sinks: Sink) -> App:
         app(start().balance("p", "q"), Route("all", join("p", "q")).to("x"), x=Files("x")),
         app(start(RECORDS).filter(body.id > 1).to("x"), x=Files("x")),
         app(start(ELEMENTS).filter(body.id > 1).to("x"), x=Files("x")),
+        app(start(PLAIN).filter(body.total > 5).aggregate(collect("all"), by=body.id, size=2).to("x"), x=Void()),
+        app(start(PLAIN).aggregate(collect("all"), by=body.note, timeout="1 minute").multicast("x", "y"),
+            x=Files("x"), y=Files("y")),
     ],
 )  # fmt: skip
 def test_apps_that_only_move_copy_and_pick(chosen: App) -> None:
@@ -75,6 +77,16 @@ def test_apps_that_only_move_copy_and_pick(chosen: App) -> None:
         app(start().recipients(body.note, ["x"]), x=Files("x")),
         app(start().balance("x", "y", random_seed=4), x=Files("x"), y=Files("y")),
         app(start().aggregate(collect("all"), by=body.id, size=2).to("x"), x=Files("x")),
+        app(start(PLAIN).aggregate(collect("all"), by=body.id, size=2).to("x"), x=Memory()),
+        app(start(PLAIN).aggregate(union(), by=body.id, size=2).to("x"), x=Files("x")),
+        app(start(PLAIN).aggregate(collect("all", of="id"), by=body.id, size=2).to("x"), x=Files("x")),
+        app(start(PLAIN).aggregate(collect("all"), by=body.id, new_group=True).to("x"), x=Files("x")),
+        app(start(PLAIN).aggregate(collect("all"), by=body.id, size=2, when=body.total > 5).to("x"), x=Files("x")),
+        app(start(PLAIN).aggregate(collect("all"), by=body.id, size=2, on_stop="discard").to("x"), x=Files("x")),
+        app(start(PLAIN).aggregate(collect("all"), by=body.id, size=2).balance("x", "y"), x=Files("x"), y=Files("y")),
+        app(start(PLAIN).multicast("p", "q"), Route("s", "p").aggregate(collect("all"), by=body.id, size=2).to("x"),
+            x=Files("x"), q=Files("q")),
+        app(start(PLAIN).aggregate(collect("all"), by=call("upper", body.note), size=2).to("x"), x=Files("x")),
         App("a", Route("r", Memory(format=ORDER)).to("x", Files("x"))),
     ],
 )
@@ -174,7 +186,7 @@ def lines(directory: Path) -> list[bytes]:
 def test_files_are_read_in_shares_and_every_line_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(direct, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(shares, "SHARE_BYTES", 50)
     for number in range(7):
         orders = [json.dumps({"id": 10 * number + index}) for index in range(number)]
         (tmp_path / f"in-{number}.jsonl").write_text("".join(order + "\n" for order in orders))
@@ -185,12 +197,6 @@ def test_files_are_read_in_shares_and_every_line_once(
     found = [json.loads(line)["id"] for line in lines(tmp_path / "x")]
     assert found == [10 * number + index for number in range(7) for index in range(number) if number != 2 or index != 1]
     assert (done.summary.received, done.summary.filtered) == (21, {"r.filter": 1})
-
-
-def test_shares_are_of_neighbours() -> None:
-    chunks = [(0, Chunk("f", "t", number, 0, size)) for number, size in enumerate([30, 40, 50, 100, 1, 1])]
-    shares = direct._shares(chunks, 64)
-    assert [[chunk.number for _, chunk in share] for share in shares] == [[0, 1], [2, 3], [4, 5]]
 
 
 def test_a_file_that_cannot_be_read_stops_the_run_and_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:

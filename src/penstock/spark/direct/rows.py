@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -11,19 +12,23 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.expr.nodes import Expr
+from penstock.expr.values import value_batch
 from penstock.expr.vectorized import evaluate_batch
 
 Numbers: TypeAlias = npt.NDArray[Any]
+GATHERED = -1_000_002
+"""The place of messages that wait for others of their group."""
 
 
 @dataclass
 class Rows:
     """One entry per message: its place, the body of the block that it was, and the part of it that it is, if it is one.
 
-    `bits` counts how many came to a step or were made by it as copies.
+    `bits` counts how many came to a step or were made by it as copies. `keys` are those of the messages that are
+    gathered, and `keyless` says which ones would be if they had one.
     """
 
-    decoded: pa.StructArray
+    decoded: pa.StructArray | None
     offsets: Numbers
     parts: pa.ListArray | None
     at: Numbers
@@ -31,6 +36,8 @@ class Rows:
     part: Numbers | None = None
     number: Numbers | None = None
     bits: Counter[int] = field(default_factory=Counter)
+    keys: Sequence[pa.Array] = ()
+    keyless: Numbers | None = None
 
     def copy(self, times: Numbers) -> Numbers:
         """Every message so many times; returns which one of its copies each is."""
@@ -145,3 +152,20 @@ class Part:
         copies = rows.copy(times)
         rows.part = np.where(mine, ends[rows.body] + copies, -1)
         rows.number = np.where(mine, copies, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """An aggregator: messages go no further in this job; those without a key go elsewhere."""
+
+    keys: tuple[Expr, ...]
+    invalid: int
+
+    def __call__(self, rows: Rows, here: Numbers) -> None:
+        rows.keys = [value_batch(key, rows.decoded) for key in self.keys]
+        known = np.ones(len(here), bool)
+        for key in rows.keys:
+            if key.null_count:
+                known &= key.is_valid().to_numpy(zero_copy_only=False)
+        rows.at = np.where(here, np.where(known, GATHERED, self.invalid), rows.at).astype(np.int32)
+        rows.keyless = np.flatnonzero(here & ~known)

@@ -14,13 +14,15 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from penstock.errors import BadEndpoint
-from penstock.formats import Malformed
+from penstock.patterns.key import INVALID_KEY, NO_VALUE
 from penstock.plan.plan import Entry
 from penstock.reference.run import DECODE
 from penstock.spark.decode import reads_nothing
-from penstock.spark.direct.rows import Rows, Visit
+from penstock.spark.direct.buckets import Buckets
+from penstock.spark.direct.gathering import Gathering
+from penstock.spark.direct.rows import GATHERED, Numbers, Rows, Visit
 from penstock.spark.frame import AT, BODY, DEAD, NOTE
-from penstock.spark.read.files import UNREADABLE, FilesReader
+from penstock.spark.read.files import UNREADABLE, FileBodies
 from penstock.spark.read.lines import Chunk
 from penstock.spark.read.rows import settle
 from penstock.spark.write.encode import META, WRITTEN
@@ -42,7 +44,7 @@ class Reader:
     """One source: how its messages are read, decoded and written anew."""
 
     def __init__(self, entry: Entry, start: int) -> None:
-        self.files = FilesReader(entry)
+        self.files = FileBodies(entry)
         self.route, self.start = entry.route, start
         self.parsed, self.format = entry.parsed, entry.format
         self.decodes, self.written = not reads_nothing(entry), entry.written
@@ -50,18 +52,31 @@ class Reader:
 
 @dataclass
 class Tally:
-    """What a task has seen: messages by their last place, by the bits of steps, and bad ones by route."""
+    """What a task has seen: messages by their last place, by the bits of steps, and bad ones by the step they died at.
+
+    `groups` are those that it put together, `gathered` the files of messages that wait for it.
+    """
 
     received: int = 0
+    groups: int = 0
     places: Counter[int] = field(default_factory=Counter)
     bits: Counter[int] = field(default_factory=Counter)
     bad: Counter[str] = field(default_factory=Counter)
+    gathered: list[tuple[int, str]] = field(default_factory=list)
+
+    def count(self, rows: Rows) -> None:
+        self.bits.update(rows.bits)
+        lowest = int(rows.at.min()) if len(rows.at) else 0
+        counts = np.bincount(rows.at - lowest)
+        self.places.update({lowest + int(place): int(counts[place]) for place in np.flatnonzero(counts)})
 
     def note(self) -> str:
         return json.dumps(vars(self))
 
     def __iadd__(self, note: Mapping[str, Any]) -> Tally:
         self.received += note["received"]
+        self.groups += note["groups"]
+        self.gathered += [(bucket, path) for bucket, path in note["gathered"]]
         self.places.update({int(place): count for place, count in note["places"].items()})
         self.bits.update({int(bit): count for bit, count in note["bits"].items()})
         self.bad.update(note["bad"])
@@ -78,6 +93,7 @@ class DirectTask:
     targets: Mapping[int, Target]
     staging: Staging
     time: datetime
+    gathering: Gathering | None = None
 
     def __call__(self, numbers: Iterable[int]) -> Iterator[Row]:
         settle()
@@ -86,62 +102,82 @@ class DirectTask:
 
     def _written(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
         """What goes to sinks, and at the end the counts."""
-        tally = Tally()
+        tally, buckets = Tally(), Buckets(self.staging.scratch, len(self.shares))
         for number in numbers:
             for reader, chunk in self.shares[number]:
-                yield from self._chunk(self.readers[reader], chunk, tally)
-        yield _batch(np.array([NOTE], np.int32), pa.array([tally.note().encode()]), np.array([False]))
+                yield from self._chunk(self.readers[reader], chunk, tally, buckets)
+        tally.gathered = buckets.close()
+        yield note_of(tally)
 
-    def _chunk(self, reader: Reader, chunk: Chunk, tally: Tally) -> Iterator[pa.RecordBatch]:
+    def _chunk(self, reader: Reader, chunk: Chunk, tally: Tally, buckets: Buckets) -> Iterator[pa.RecordBatch]:
         offset = 0
         try:
             for bodies in reader.files.bodies(chunk):
-                yield from self._block(reader, chunk, bodies, offset, tally)
+                yield from self._block(_Block(reader, chunk, bodies, offset), tally, buckets)
                 offset += len(bodies)
         except UNREADABLE as error:
             raise BadEndpoint(f"cannot read {chunk.path}: {error}") from None
 
-    def _block(
-        self, reader: Reader, chunk: Chunk, bodies: pa.Array, offset: int, tally: Tally
-    ) -> Iterator[pa.RecordBatch]:
+    def _block(self, block: _Block, tally: Tally, buckets: Buckets) -> Iterator[pa.RecordBatch]:
+        reader, bodies = block.reader, block.bodies
         decoded, failures = reader.format.decode_batch(bodies, reader.parsed) if reader.decodes else (None, [])
         written = reader.written.write(decoded) if reader.written else None
         parts = written if reader.written and reader.written.parted else None
-        rows = Rows(decoded, offset + np.arange(len(bodies)), parts, np.full(len(bodies), reader.start, np.int32),
-                    np.arange(len(bodies)))  # fmt: skip
+        rows = Rows(decoded, block.offset + np.arange(len(bodies)), parts,
+                    np.full(len(bodies), reader.start, np.int32), np.arange(len(bodies)))  # fmt: skip
         rows.at[[index for index, _ in failures]] = DEAD
         for visit in self.visits:
             visit(rows)
-        self._count(rows, tally, len(bodies), reader.route, len(failures))
+        dead = [(index, reader.route, DECODE, bad.error, bad.reason) for index, bad in failures]
+        if self.gathering is not None and rows.keyless is not None:
+            self._gather(rows, buckets)
+            stage, keyless = self.gathering.stage, rows.keyless[rows.at[rows.keyless] == DEAD]
+            dead += [(index, stage.route, stage.node.name, INVALID_KEY, NO_VALUE) for index in keyless.tolist()]
+        tally.received += len(bodies)
+        tally.count(rows)
+        tally.bad.update(f"{route}.{step}" for _, route, step, _, _ in dead)
         going = np.isin(rows.at, [place for place in self.targets if place != DEAD])
         if going.any():
             made = _made(rows, bodies, written, going)
-            yield _batch(rows.at[going], made, np.full(len(made), written is not None))
-        if failures and DEAD in self.targets:
-            yield self._dead(reader, chunk, bodies, offset, failures)
+            yield batch_of(rows.at[going], made, np.full(len(made), written is not None))
+        if dead and DEAD in self.targets:
+            yield block.dead(sorted(dead), self.time)
 
-    def _count(self, rows: Rows, tally: Tally, received: int, route: str, bad: int) -> None:
-        tally.received += received
-        tally.bits.update(rows.bits)
-        if bad:
-            tally.bad[route] += bad
-        lowest = int(rows.at.min()) if len(rows.at) else 0
-        counts = np.bincount(rows.at - lowest)
-        tally.places.update({lowest + int(place): int(counts[place]) for place in np.flatnonzero(counts)})
+    def _gather(self, rows: Rows, buckets: Buckets) -> None:
+        """Messages that wait for others of their group go to the files of the second job."""
+        assert self.gathering is not None
+        members, keys = self.gathering.member.write(rows.decoded), rows.keys
+        waiting = rows.at == GATHERED
+        if not waiting.all():
+            chosen = pa.array(waiting)
+            members, keys = members.filter(chosen), [key.filter(chosen) for key in keys]
+        if len(members):
+            buckets.add(keys, members)
 
-    def _dead(
-        self, reader: Reader, chunk: Chunk, bodies: pa.Array, offset: int, failures: list[tuple[int, Malformed]]
-    ) -> pa.RecordBatch:
+
+@dataclass(frozen=True)
+class _Block:
+    """Some messages of a chunk; `offset` is the place of the first one in it."""
+
+    reader: Reader
+    chunk: Chunk
+    bodies: pa.Array
+    offset: int
+
+    def dead(self, dead: Sequence[tuple[int, str, str, str, str]], time: datetime) -> pa.RecordBatch:
+        """Those that died, by their place, with the route, the step, the error and the reason."""
+        chunk = self.chunk
         known = [
             {
-                "id": f"{chunk.topic}/{chunk.number}/{offset + index}", "topic": chunk.topic,
-                "partition": chunk.number, "offset": offset + index, "time": self.time, "attempt": 1,
-                "error": {"route": reader.route, "step": DECODE, "error": bad.error, "reason": bad.reason},
+                "id": f"{chunk.topic}/{chunk.number}/{self.offset + index}", "topic": chunk.topic,
+                "partition": chunk.number, "offset": self.offset + index, "time": time, "attempt": 1,
+                "error": {"route": route, "step": step, "error": error, "reason": reason},
             }
-            for index, bad in failures
+            for index, route, step, error, reason in dead
         ]  # fmt: skip
-        chosen = bodies.take(pa.array([index for index, _ in failures]))
-        return _batch(np.full(len(known), DEAD, np.int32), chosen, np.full(len(known), False), pa.array(known, _KNOWN))
+        chosen = self.bodies.take(pa.array([index for index, *_ in dead]))
+        return batch_of(np.full(len(known), DEAD, np.int32), chosen, np.full(len(known), False),
+                        pa.array(known, _KNOWN))  # fmt: skip
 
 
 def _made(rows: Rows, bodies: pa.Array, written: pa.Array | None, going: Any) -> pa.Array:
@@ -152,6 +188,11 @@ def _made(rows: Rows, bodies: pa.Array, written: pa.Array | None, going: Any) ->
     return chosen if len(chosen) == len(going) and going.all() else chosen.take(pa.array(rows.body[going]))
 
 
-def _batch(at: Any, bodies: pa.Array, written: Any, known: pa.Array | None = None) -> pa.RecordBatch:
+def batch_of(at: Numbers, bodies: pa.Array, written: Numbers, known: pa.Array | None = None) -> pa.RecordBatch:
     meta = pa.nulls(len(bodies), _KNOWN) if known is None else known
     return pa.RecordBatch.from_arrays([pa.array(at), bodies, pa.array(written), meta], schema=_BATCH)
+
+
+def note_of(tally: Tally) -> pa.RecordBatch:
+    """What a task tells the driver."""
+    return batch_of(np.array([NOTE], np.int32), pa.array([tally.note().encode()]), np.array([False]))

@@ -44,18 +44,21 @@ class Writer(Protocol):
 
 
 class TaskWriter:
-    """The function that Spark maps over the batches of a partition; pickled to the workers."""
+    """The function that Spark maps over the batches of a partition; pickled to the workers.
 
-    def __init__(self, targets: Mapping[int, Target], staging: Staging) -> None:
+    Partitions count from `first`: a second job that writes to the same sinks begins behind the first one.
+    """
+
+    def __init__(self, targets: Mapping[int, Target], staging: Staging, first: int = 0) -> None:
         # Tasks have no business with the addresses and passwords of servers.
         self.targets = {place: _without_secrets(target) for place, target in targets.items()}
-        self.staging = staging
+        self.staging, self.first = staging, first
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        partition = context.partitionId() if context else 0
+        partition = self.first + (context.partitionId() if context else 0)
         open_writers: dict[int, tuple[Writer, str]] = {}
         rows: dict[int, int] = {}
         notes: list[str] = []
