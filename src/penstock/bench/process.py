@@ -37,8 +37,9 @@ _REASON = 300
 class Job:
     """What a process is asked for.
 
-    `users` is the number of producers of messages, None for as many as `threads`; `batch` is the number of messages
-    that are handed over together, None if it may choose.
+    Iterations are for warming up until there were `warmup` of them and `warmup_seconds` have passed; then `iterations`
+    count. `users` is the number of producers of messages, None for as many as `threads`; `batch` is the number of
+    messages that are handed over together, None if it may choose.
     """
 
     workload: str
@@ -50,6 +51,7 @@ class Job:
     users: int | None = None
     batch: int | None = None
     check_out: str | None = None
+    warmup_seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -158,7 +160,8 @@ def _first_line(reason: object) -> str:
 def _is_done(result: Result, job: Job) -> bool:
     if result.missing is not None or result.error is not None or result.checked is not None:
         return True
-    return job.check_out is None and len(result.iterations) >= job.warmup + job.iterations
+    timed = sum(not line["warmup"] for line in result.iterations)
+    return job.check_out is None and timed >= job.iterations
 
 
 def _left_out() -> Result:

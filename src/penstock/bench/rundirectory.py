@@ -129,7 +129,7 @@ def open_run(directory: Path, name: str | None = None) -> Run:
 def reopen(directory: Path, name: str) -> Run:
     """A run that goes on: forks of which only a part was stored are forgotten."""
     run = open_run(directory, name)
-    store.repair(run.path / "samples.jsonl", run.settings.warmup + run.settings.iterations)
+    store.repair(run.path / "samples.jsonl", run.settings.iterations)
     for file in ("verdicts.jsonl", "failures.jsonl"):
         _end_line(run.path / file)
     return run

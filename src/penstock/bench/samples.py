@@ -80,9 +80,12 @@ def _sample(line: str) -> Sample:
 
 
 def repair(path: Path, expected: int) -> list[Sample]:
-    """Forget forks of which not all `expected` iterations are there, so that they can be run again; what is left."""
+    """Forget forks of which not all `expected` iterations are there, so that they can be run again; what is left.
+
+    Iterations that warm up do not count.
+    """
     samples = read(path)
-    count = Counter((s.peer, s.cell, s.fork) for s in samples)
+    count = Counter((s.peer, s.cell, s.fork) for s in samples if not s.warmup)
     whole = [s for s in samples if count[s.peer, s.cell, s.fork] >= expected]
     if path.exists():
         staging = path.with_suffix(".partial")

@@ -75,6 +75,7 @@ class Settings:
     cores: tuple[int, ...] = (2,)
     forks: int = 3
     warmup: int = 4
+    warmup_seconds: float = 10.0
     iterations: int = 5
     messages: int = 1_000_000
     checked: int = 2_000
@@ -94,8 +95,8 @@ class Settings:
 
 FULL = Settings((), (), users=tuple(range(7)), batch=tuple(range(0, 21, 2)), size=(*range(1, 15), 20))
 QUICK = Settings(
-    (), (), users=(0, 1, 2), batch=(4, 8, 12), size=(1, 4, 7, 10), forks=1, warmup=1, iterations=3, messages=20_000,
-    checked=500, limit=60.0, quick=True, budget=270.0,
+    (), (), users=(0, 1, 2), batch=(4, 8, 12), size=(1, 4, 7, 10), forks=1, warmup=1, warmup_seconds=0.0, iterations=3,
+    messages=20_000, checked=500, limit=60.0, quick=True, budget=270.0,
 )  # fmt: skip
 
 

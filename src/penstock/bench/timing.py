@@ -86,7 +86,7 @@ class Timing:
             return f"there are no messages {wanted.model}: {reason_of(error)}"
         job = Job(
             cell.workload, inputs.names, tables, settings.warmup, settings.iterations, cell.cores, cell.users,
-            cell.batch,
+            cell.batch, warmup_seconds=settings.warmup_seconds,
         )  # fmt: skip
         return job, inputs
 

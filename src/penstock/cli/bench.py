@@ -75,6 +75,9 @@ def run(
     cores: Cores = None,
     forks: Annotated[int | None, typer.Option(min=1, help="Fresh processes for every number.")] = None,
     warmup: Annotated[int | None, typer.Option(min=0, help="Iterations that do not count.")] = None,
+    warmup_seconds: Annotated[
+        float | None, typer.Option(min=0, help="Seconds that the warm-up takes at least; 0 where --warmup is given.")
+    ] = None,
     iterations: Annotated[int | None, typer.Option(min=1, help="Iterations that count, in every fork.")] = None,
     messages: Annotated[int | None, typer.Option(min=1, help="How many orders.")] = None,
     limit: Annotated[float | None, typer.Option(min=1, help="Seconds after which a fork is given up.")] = None,
@@ -85,10 +88,14 @@ def run(
     from penstock.bench.rundirectory import create, reopen
 
     if resume is None:
-        counts = {"forks": forks, "warmup": warmup, "iterations": iterations, "messages": messages, "limit": limit}
+        if warmup is not None and warmup_seconds is None:
+            warmup_seconds = 0.0
+        counts = {"forks": forks, "warmup": warmup, "warmup_seconds": warmup_seconds, "iterations": iterations,
+                  "messages": messages, "limit": limit}  # fmt: skip
         opened = create(directory, _settings(quick, workloads, peers, users, batch, size, cores, **counts))
     else:
-        given = (quick, workloads, peers, users, batch, size, cores, forks, warmup, iterations, messages, limit)
+        given = (quick, workloads, peers, users, batch, size, cores, forks, warmup, warmup_seconds, iterations,
+                 messages, limit)  # fmt: skip
         if any(option not in (None, False) for option in given):
             raise typer.BadParameter("--resume takes the settings of its run: leave out all others but --directory")
         opened = reopen(directory, resume)

@@ -32,6 +32,7 @@ class Job:
     users: int = 1
     batch: int | None = None
     check_out: str | None = None
+    warmup_seconds: float = 0.0
 
     @property
     def size(self) -> int:
@@ -112,13 +113,16 @@ def _run(peer: Peer, job: Job, say: _Printer) -> None:
         if job.check_out is not None:
             say(checked=dict(loaded.write(Path(job.check_out))))
             return
-        for number in range(job.warmup + job.iterations):
+        begun, left, number = time.perf_counter(), job.iterations, 0
+        while left:
             started = time.perf_counter()
+            warmup = number < job.warmup or started - begun < job.warmup_seconds
             delivered = dict(loaded.run())
             seconds = time.perf_counter() - started
             filtered = loaded.messages - sum(delivered.values()) if job.workload in FILTERS else 0
-            say(iteration=number, warmup=number < job.warmup, messages=loaded.messages, seconds=seconds,
-                delivered=delivered, filtered=filtered)  # fmt: skip
+            say(iteration=number, warmup=warmup, messages=loaded.messages, seconds=seconds, delivered=delivered,
+                filtered=filtered)  # fmt: skip
+            number, left = number + 1, left if warmup else left - 1
 
 
 def count_lines(files: Iterable[str]) -> int:

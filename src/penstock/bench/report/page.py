@@ -146,7 +146,9 @@ def _facts(results: Results) -> str:
         "versions": run.facts["versions"],
         "commit": run.facts["commit"] or "unknown",
         "cores": ", ".join(map(str, settings.cores)),
-        "forks, warm-up, iterations": f"{settings.forks}, {settings.warmup}, {settings.iterations}",
+        "forks": str(settings.forks),
+        "warm-up": f"at least {settings.warmup} iterations and {settings.warmup_seconds:g} s",
+        "iterations": str(settings.iterations),
         "messages": f"{settings.messages:,} orders, or about as many bytes of other models",
         "samples": f"{len(results.samples):,} (samples.jsonl beside this report; {run.path})",
     }

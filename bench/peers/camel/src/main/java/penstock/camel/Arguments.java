@@ -19,7 +19,8 @@ record Arguments(
         Integer threads,
         Integer users,
         Integer batch,
-        @JsonProperty("check_out") Path checkOut) {
+        @JsonProperty("check_out") Path checkOut,
+        @JsonProperty("warmup_seconds") double warmupSeconds) {
 
     private static final int THREADS = 2;
 

@@ -21,12 +21,6 @@ final class LeanContext {
         context.setUuidGenerator(new SimpleUuidGenerator());
         context.getInflightRepository().setInflightBrowseEnabled(false);
         context.getShutdownStrategy().setTimeout(1);
-        if (Boolean.getBoolean("pooled")) {
-            context.getCamelContextExtension().setExchangeFactory(new org.apache.camel.impl.engine.PooledExchangeFactory());
-        }
-        if (Boolean.getBoolean("pooledprocessor")) {
-            context.getCamelContextExtension().setProcessorExchangeFactory(new org.apache.camel.impl.engine.PooledProcessorExchangeFactory());
-        }
         return context;
     }
 }

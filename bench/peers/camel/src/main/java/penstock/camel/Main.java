@@ -53,8 +53,13 @@ public final class Main {
                 report.checked(peer.check());
                 return;
             }
-            for (int number = 0; number < arguments.warmup() + arguments.iterations(); number++) {
-                report.iteration(number, number < arguments.warmup(), peer.iterate());
+            long begun = System.nanoTime();
+            int left = arguments.iterations();
+            for (int number = 0; left > 0; number++) {
+                double passed = (System.nanoTime() - begun) / 1e9;
+                boolean warmup = number < arguments.warmup() || passed < arguments.warmupSeconds();
+                report.iteration(number, warmup, peer.iterate());
+                left -= warmup ? 0 : 1;
             }
         }
     }
