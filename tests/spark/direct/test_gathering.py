@@ -101,9 +101,9 @@ def test_large_inputs_go_through_spark(
 
 
 def test_groups_of_a_size_begin_anew_with_every_key() -> None:
-    order, starts = cut([pa.chunked_array([[7, 5, 7], [5, 7]])], 2)
+    order, starts = cut([pa.array([7, 5, 7, 5, 7])], 2)
     assert (order.tolist(), starts.tolist()) == ([1, 3, 0, 2, 4], [0, 2, 4])
-    order, starts = cut([pa.chunked_array([["a", "b", "a"]]), pa.chunked_array([[True, True, False]])], None)
+    order, starts = cut([pa.array(["a", "b", "a"]), pa.array([True, True, False])], None)
     assert len(starts) == 3
 
 

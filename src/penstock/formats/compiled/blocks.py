@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.extending import intrinsic
 
 from penstock.formats.compiled.layout import BLOCK
@@ -164,3 +164,13 @@ def is_below(builder: Any, left: Any, right: Any) -> Any:
 def shift_right(builder: Any, value: Any, count: Any) -> Any:
     """An unsigned word, shifted."""
     return builder.lshr(value, count)
+
+
+@njit(error_model="numpy", forceinline=True)  # type: ignore[misc,unused-ignore]
+def copied(source: int, length: int, target: int) -> int:
+    """Whole blocks are copied: what is written behind the text is written over. Where the text ends."""
+    done = 0
+    while done < length:
+        copy_block(source + done, target + done)
+        done += BLOCK
+    return target + length

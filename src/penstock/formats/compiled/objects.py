@@ -7,6 +7,7 @@ from numba import cfunc, njit, types
 from penstock.formats.compiled import layout
 from penstock.formats.compiled.blocks import (
     byte_at,
+    copied,
     copy_block,
     count_unescaped,
     double_at,
@@ -25,16 +26,6 @@ _OPEN, _CLOSE = (ord(character) for character in "{}")
 _TRUE, _ALSE = (int.from_bytes(text, "little") for text in (b"true", b"alse"))
 _LARGEST, _SMALLEST = 1e10, 1e-3
 _MOST_DECIMALS = 4
-
-
-@inline
-def _copied(source: int, length: int, target: int) -> int:
-    """Whole blocks are copied: what is written behind the text is written over."""
-    copied = 0
-    while copied < length:
-        copy_block(source + copied, target + copied)
-        copied += BLOCK
-    return target + length
 
 
 @inline
@@ -155,7 +146,7 @@ def _object(program: int, columns: int, row: int, target: int) -> tuple[int, boo
                 put_byte(target, _COMMA)
                 target += 1
             first = False
-            target = _copied(word(column, layout.LABEL), word(column, layout.LABEL_LENGTH), target)
+            target = copied(word(column, layout.LABEL), word(column, layout.LABEL_LENGTH), target)
             target, is_odd = _value(column, row, target)
             odd |= is_odd
     put_byte(target, _CLOSE)

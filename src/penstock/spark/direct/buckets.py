@@ -1,15 +1,21 @@
-"""Messages on their way from the tasks that read them to those that group them: Arrow files, one for each bucket."""
+"""Messages on their way from the tasks that read them to those that group them: an Arrow file of each task.
+
+A file has the messages as they came, with the bucket of each; who groups a bucket maps all files and takes its own.
+"""
 
 from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from penstock.formats.jsonarrays import Texts
 
 Numbers = npt.NDArray[Any]
 
@@ -18,40 +24,52 @@ _UPPER = np.uint64(32)
 _POWERS = np.cumprod(np.full(64, 0x100000001B3, np.uint64), dtype=np.uint64)
 
 
-class Buckets:
-    """The files of one task. Keys first, and last the body."""
+class Gathered:
+    """The file of one task: the bucket, the body, and then the keys."""
 
-    def __init__(self, directory: str, count: int) -> None:
-        self.directory, self.count = directory, count
-        self.name = uuid.uuid4().hex
-        self.writers: dict[int, pa.ipc.RecordBatchFileWriter] = {}
+    def __init__(self, directory: str, buckets: int) -> None:
+        self.path, self.buckets = os.path.join(directory, f"{uuid.uuid4().hex}.arrow"), buckets
+        self.writer: pa.ipc.RecordBatchFileWriter | None = None
 
     def add(self, keys: Sequence[pa.Array], bodies: pa.Array) -> None:
-        batch = pa.RecordBatch.from_arrays([*keys, bodies], names=[*(f"key_{n}" for n in range(len(keys))), "body"])
-        bucket = bucket_of(keys, self.count)
-        for number in np.unique(bucket).tolist():
-            chosen = bucket == number
-            self._writer(number, batch.schema).write_batch(batch if chosen.all() else batch.filter(pa.array(chosen)))
+        bucket = pa.array(bucket_of(keys, self.buckets).astype(np.uint16))
+        names = ["bucket", "body", *(f"key_{number}" for number in range(len(keys)))]
+        batch = pa.RecordBatch.from_arrays([bucket, bodies, *keys], names=names)
+        if self.writer is None:
+            self.writer = pa.ipc.new_file(self.path, batch.schema)
+        self.writer.write_batch(batch)
 
-    def close(self) -> list[tuple[int, str]]:
-        """The bucket and the path of every file."""
-        for writer in self.writers.values():
-            writer.close()
-        return [(number, self._path(number)) for number in self.writers]
-
-    def _writer(self, number: int, schema: pa.Schema) -> pa.ipc.RecordBatchFileWriter:
-        if number not in self.writers:
-            os.makedirs(self.directory, exist_ok=True)
-            self.writers[number] = pa.ipc.new_file(self._path(number), schema)
-        return self.writers[number]
-
-    def _path(self, number: int) -> str:
-        return os.path.join(self.directory, f"{number}-{self.name}.arrow")
+    def close(self) -> str | None:
+        """The path of the file, if there is one."""
+        if self.writer is None:
+            return None
+        self.writer.close()
+        return self.path
 
 
-def read_bucket(paths: Iterable[str]) -> pa.Table:
-    """The messages of one bucket, mapped into memory."""
-    return pa.concat_tables([pa.ipc.open_file(pa.memory_map(path)).read_all() for path in paths])
+@dataclass(frozen=True)
+class Bucket:
+    """Messages in their order."""
+
+    keys: list[pa.Array]
+    texts: Texts
+
+    @classmethod
+    def read(cls, paths: Iterable[str], number: int) -> Bucket:
+        """Mapped into memory, not copied. Behind the last body of a file there is at least what ends an Arrow file."""
+        batches = [
+            reader.get_batch(index)
+            for reader in (pa.ipc.open_file(pa.memory_map(path)) for path in paths)
+            for index in range(reader.num_record_batches)
+        ]
+        rows = [np.flatnonzero(batch.column(0).to_numpy() == number) for batch in batches]
+        mine = [batch.take(pa.array(chosen)) for batch, chosen in zip(_keys(batches), rows, strict=True)]
+        keys = [pa.concat_arrays(columns) for columns in zip(*(batch.columns for batch in mine), strict=True)]
+        return cls(keys, Texts([batch.column(1) for batch in batches], rows))
+
+
+def _keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return (batch.select(batch.schema.names[2:]) for batch in batches)
 
 
 def bucket_of(keys: Sequence[pa.Array], count: int) -> Numbers:

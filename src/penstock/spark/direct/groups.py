@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Row
 
-from penstock.spark.direct.buckets import Numbers, read_bucket
+from penstock.spark.direct.buckets import Bucket, Numbers
 from penstock.spark.direct.gathering import Gathering
 from penstock.spark.direct.rows import Rows, Visit
 from penstock.spark.direct.task import Tally, batch_of, note_of
@@ -29,7 +28,7 @@ class GroupTask:
 
     gathering: Gathering
     start: int
-    buckets: Sequence[Sequence[str]]
+    paths: Sequence[str]
     visits: Sequence[Visit]
     targets: Mapping[int, Target]
     staging: Staging
@@ -43,7 +42,7 @@ class GroupTask:
     def _written(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
         tally = Tally()
         for number in numbers:
-            for bodies in self._groups(self.buckets[number]):
+            for bodies in self._groups(Bucket.read(self.paths, number)):
                 rows = Rows(None, np.arange(len(bodies)), None, np.full(len(bodies), self.start, np.int32),
                             np.arange(len(bodies)))  # fmt: skip
                 for visit in self.visits:
@@ -56,27 +55,21 @@ class GroupTask:
                     yield batch_of(rows.at[going], made, np.full(len(made), True))
         yield note_of(tally)
 
-    def _groups(self, paths: Sequence[str]) -> Iterator[pa.Array]:
+    def _groups(self, bucket: Bucket) -> Iterator[pa.Array]:
         """The bodies of the groups, some at a time."""
-        table = read_bucket(paths)
-        bodies = pa.concat_arrays(table.column("body").chunks).cast(pa.large_binary())
-        order, starts = cut(table.columns[:-1], self.gathering.size)
+        order, starts = cut(bucket.keys, self.gathering.size)
         ends = np.append(starts[1:], len(order))
-        sizes = np.diff(np.frombuffer(bodies.buffers()[1], np.int64)[bodies.offset :][: len(bodies) + 1])[order]
-        total = np.append(0, np.cumsum(sizes))
+        total = np.append(0, np.cumsum(bucket.texts.lengths[order]))
         first = 0
         while first < len(starts):
-            last = max(first + 1, int(np.searchsorted(total[ends], total[starts[first]] + _PIECE_BYTES, side="right")))
-            members = bodies.take(pa.array(order[starts[first] : ends[last - 1]])).cast(pa.binary())
-            offsets = np.append(starts[first:last], ends[last - 1]) - starts[first]
-            lists = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), members)
-            yield pc.binary_join_element_wise(
-                self.gathering.before, pc.binary_join(lists, b","), self.gathering.after, b""
-            )
+            begin = starts[first]
+            last = max(first + 1, int(np.searchsorted(total[ends], total[begin] + _PIECE_BYTES, side="right")))
+            chosen = order[begin : ends[last - 1]]
+            yield bucket.texts.join(chosen, ends[first:last] - begin, self.gathering.before, self.gathering.after)
             first = last
 
 
-def cut(keys: Sequence[pa.ChunkedArray], size: int | None) -> tuple[Numbers, Numbers]:
+def cut(keys: Sequence[pa.Array], size: int | None) -> tuple[Numbers, Numbers]:
     """Messages in the order of their keys, and where in it each group begins: after `size` messages of a key."""
     codes = _codes(keys)
     order = np.argsort(codes, kind="stable")
@@ -90,15 +83,14 @@ def cut(keys: Sequence[pa.ChunkedArray], size: int | None) -> tuple[Numbers, Num
     return order, np.flatnonzero(begins)
 
 
-def _codes(keys: Sequence[pa.ChunkedArray]) -> Numbers:
+def _codes(keys: Sequence[pa.Array]) -> Numbers:
     """A number for each message: the same for the same keys."""
     codes: Numbers | None = None
     for key in keys:
-        column = pa.concat_arrays(key.chunks)
-        if codes is None and pa.types.is_integer(column.type):
-            codes = column.to_numpy()
+        if codes is None and pa.types.is_integer(key.type):
+            codes = key.to_numpy()
             continue
-        encoded = column.dictionary_encode()
+        encoded = key.dictionary_encode()
         found = encoded.indices.to_numpy().astype(np.int64)
         if codes is None:
             codes = found

@@ -25,6 +25,9 @@ from penstock.spark.write.intent import Intent
 from penstock.spark.write.outlets import Target
 from penstock.spark.write.staging import Staging
 
+BUCKET_BYTES = 256 * 1024 * 1024
+"""Of all that is read, about: what a task of the second job groups."""
+
 
 def compute_direct(
     spark: SparkSession, plan: Plan, targets: Mapping[int, Target], staging: Staging
@@ -43,16 +46,17 @@ def compute_direct(
     shared = shares(chunks, lambda one: one[1].size, cores)
     gathering = gathered(plan)
     steps = visits(plan)
-    task = DirectTask(readers, shared, steps, targets, staging, datetime.now(UTC), gathering)
+    buckets = max(cores, sum(chunk.size for _, chunk in chunks) // BUCKET_BYTES)
+    task = DirectTask(readers, shared, steps, targets, staging, datetime.now(UTC), gathering, buckets)
 
     def run() -> list[Row]:
         rows = _tasks(spark, task, len(shared))
-        if gathering is None:
+        paths = _tally(rows).gathered
+        if gathering is None or not paths:
             return rows
-        behind = steps[plan.stages().index(gathering.stage) + 1 :]
-        buckets, start = _buckets(_tally(rows), len(shared)), places.routes[gathering.stage.route]
-        second = GroupTask(gathering, start, buckets, behind, targets, staging, len(shared))
-        return rows + _tasks(spark, second, len(buckets))
+        behind, start = steps[plan.stages().index(gathering.stage) + 1 :], places.routes[gathering.stage.route]
+        second = GroupTask(gathering, start, paths, behind, targets, staging, len(shared))
+        return rows + _tasks(spark, second, buckets)
 
     manifest = reported(run, targets, staging)
     tally = _tally(manifest)
@@ -73,14 +77,6 @@ def _tally(manifest: Iterable[Row]) -> Tally:
         if row.place == NOTE:
             tally += json.loads(row.path)
     return tally
-
-
-def _buckets(tally: Tally, count: int) -> list[list[str]]:
-    """The files of every bucket that has any, in the order of the tasks that wrote them."""
-    paths: list[list[str]] = [[] for _ in range(count)]
-    for bucket, path in tally.gathered:
-        paths[bucket].append(path)
-    return [some for some in paths if some]
 
 
 def _observed(plan: Plan, places: Places, tally: Tally) -> dict[str, int]:

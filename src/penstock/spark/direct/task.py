@@ -18,7 +18,7 @@ from penstock.patterns.key import INVALID_KEY, NO_VALUE
 from penstock.plan.plan import Entry
 from penstock.reference.run import DECODE
 from penstock.spark.decode import reads_nothing
-from penstock.spark.direct.buckets import Buckets
+from penstock.spark.direct.buckets import Gathered
 from penstock.spark.direct.gathering import Gathering
 from penstock.spark.direct.rows import GATHERED, Numbers, Rows, Visit
 from penstock.spark.frame import AT, BODY, DEAD, NOTE
@@ -62,7 +62,7 @@ class Tally:
     places: Counter[int] = field(default_factory=Counter)
     bits: Counter[int] = field(default_factory=Counter)
     bad: Counter[str] = field(default_factory=Counter)
-    gathered: list[tuple[int, str]] = field(default_factory=list)
+    gathered: list[str] = field(default_factory=list)
 
     def count(self, rows: Rows) -> None:
         self.bits.update(rows.bits)
@@ -76,7 +76,7 @@ class Tally:
     def __iadd__(self, note: Mapping[str, Any]) -> Tally:
         self.received += note["received"]
         self.groups += note["groups"]
-        self.gathered += [(bucket, path) for bucket, path in note["gathered"]]
+        self.gathered += note["gathered"]
         self.places.update({int(place): count for place, count in note["places"].items()})
         self.bits.update({int(bit): count for bit, count in note["bits"].items()})
         self.bad.update(note["bad"])
@@ -94,6 +94,7 @@ class DirectTask:
     staging: Staging
     time: datetime
     gathering: Gathering | None = None
+    buckets: int = 1
 
     def __call__(self, numbers: Iterable[int]) -> Iterator[Row]:
         settle()
@@ -102,23 +103,23 @@ class DirectTask:
 
     def _written(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
         """What goes to sinks, and at the end the counts."""
-        tally, buckets = Tally(), Buckets(self.staging.scratch, len(self.shares))
+        tally, gathered = Tally(), Gathered(self.staging.scratch, self.buckets)
         for number in numbers:
             for reader, chunk in self.shares[number]:
-                yield from self._chunk(self.readers[reader], chunk, tally, buckets)
-        tally.gathered = buckets.close()
+                yield from self._chunk(self.readers[reader], chunk, tally, gathered)
+        tally.gathered += filter(None, [gathered.close()])
         yield note_of(tally)
 
-    def _chunk(self, reader: Reader, chunk: Chunk, tally: Tally, buckets: Buckets) -> Iterator[pa.RecordBatch]:
+    def _chunk(self, reader: Reader, chunk: Chunk, tally: Tally, gathered: Gathered) -> Iterator[pa.RecordBatch]:
         offset = 0
         try:
             for bodies in reader.files.bodies(chunk):
-                yield from self._block(_Block(reader, chunk, bodies, offset), tally, buckets)
+                yield from self._block(_Block(reader, chunk, bodies, offset), tally, gathered)
                 offset += len(bodies)
         except UNREADABLE as error:
             raise BadEndpoint(f"cannot read {chunk.path}: {error}") from None
 
-    def _block(self, block: _Block, tally: Tally, buckets: Buckets) -> Iterator[pa.RecordBatch]:
+    def _block(self, block: _Block, tally: Tally, gathered: Gathered) -> Iterator[pa.RecordBatch]:
         reader, bodies = block.reader, block.bodies
         decoded, failures = reader.format.decode_batch(bodies, reader.parsed) if reader.decodes else (None, [])
         written = reader.written.write(decoded) if reader.written else None
@@ -130,7 +131,7 @@ class DirectTask:
             visit(rows)
         dead = [(index, reader.route, DECODE, bad.error, bad.reason) for index, bad in failures]
         if self.gathering is not None and rows.keyless is not None:
-            self._gather(rows, buckets)
+            self._gather(rows, gathered)
             stage, keyless = self.gathering.stage, rows.keyless[rows.at[rows.keyless] == DEAD]
             dead += [(index, stage.route, stage.node.name, INVALID_KEY, NO_VALUE) for index in keyless.tolist()]
         tally.received += len(bodies)
@@ -143,7 +144,7 @@ class DirectTask:
         if dead and DEAD in self.targets:
             yield block.dead(sorted(dead), self.time)
 
-    def _gather(self, rows: Rows, buckets: Buckets) -> None:
+    def _gather(self, rows: Rows, gathered: Gathered) -> None:
         """Messages that wait for others of their group go to the files of the second job."""
         assert self.gathering is not None
         members, keys = self.gathering.member.write(rows.decoded), rows.keys
@@ -152,7 +153,7 @@ class DirectTask:
             chosen = pa.array(waiting)
             members, keys = members.filter(chosen), [key.filter(chosen) for key in keys]
         if len(members):
-            buckets.add(keys, members)
+            gathered.add(keys, members)
 
 
 @dataclass(frozen=True)
