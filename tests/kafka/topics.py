@@ -14,7 +14,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 def new_topic(address: str, partitions: int = 1) -> str:
     name = f"test-{uuid.uuid4().hex[:12]}"
-    AdminClient({"bootstrap.servers": address}).create_topics([NewTopic(name, partitions, 1)])[name].result()
+    admin = AdminClient({"bootstrap.servers": address})  # which has to live until it is answered
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result()
     return name
 
 

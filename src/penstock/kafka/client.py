@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,10 +48,17 @@ class Trouble:
     """What the client says between calls; it is why a call got no answer."""
 
     def __init__(self) -> None:
-        self.last = "it does not answer"
+        self._said = "it does not answer"
+        self.client: Any = None
 
     def __call__(self, error: Any) -> None:
-        self.last = error.str()
+        self._said = error.str()
+
+    @property
+    def last(self) -> str:
+        with suppress(confluent_kafka.KafkaException, RuntimeError):
+            self.client.poll(0)  # what it has to say, it says when it is asked
+        return self._said
 
 
 def said(why: object) -> str:
@@ -103,7 +111,8 @@ def _made(make: Callable[[dict[str, Any]], Any], place: Place, trouble: Trouble,
         "reconnect.backoff.max.ms": 1000,
     }
     try:
-        return make(usual | own | dict(place.options))
+        trouble.client = made = make(usual | own | dict(place.options))
+        return made
     except confluent_kafka.KafkaException as error:
         raise BadEndpoint(f"the Kafka client refuses the settings of topic {place.topic!r}: {said(error)}",
                           fix="see options=") from None  # fmt: skip

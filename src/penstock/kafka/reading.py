@@ -40,7 +40,8 @@ class Reader:
             deadline, reached = time.monotonic() + ANSWER_SECONDS, False
             while not reached:
                 found = []
-                for message in self.consumer.consume(most, _WAIT):
+                # It waits for as many as it is asked for: not for more than there can be.
+                for message in self.consumer.consume(min(most, stop - first), _WAIT):
                     if message.error() is not None:
                         self._check(message.error(), partition)
                         reached = reached or message.offset() >= stop
@@ -50,7 +51,7 @@ class Reader:
                         found.append(message)
                         reached = reached or message.offset() == stop - 1
                 if found:
-                    deadline = time.monotonic() + ANSWER_SECONDS
+                    deadline, first = time.monotonic() + ANSWER_SECONDS, min(found[-1].offset() + 1, stop - 1)
                     yield found
                 elif not reached and time.monotonic() > deadline:
                     doing = f"give partition {partition} of topic {self.place.topic!r} up to {stop}"

@@ -36,7 +36,7 @@ class Sender:
         self.place, self.trouble = place, Trouble()
         self.producer = producer(place, self.trouble, name)
         self.failed: Any = None
-        self.group = consumer(place, self.trouble, name) if name is not None else None
+        self.group = consumer(place, Trouble(), name) if name is not None else None
         if self.group is not None:
             patiently(self.producer.init_transactions, place, "begin transactions", self.trouble)
             self.next = self._committed()
@@ -68,11 +68,11 @@ class Sender:
 
     def _committed(self) -> int:
         """The number of the next batch; 0 if Kafka knows none."""
-        at = [TopicPartition(self.place.topic, 0)]
-        assert self.group is not None
-        known = patiently(lambda seconds: self.group.committed(at, seconds), self.place,
+        group, at = self.group, [TopicPartition(self.place.topic, 0)]
+        assert group is not None
+        known = patiently(lambda seconds: group.committed(at, seconds), self.place,
                           "tell which batch it has", self.trouble)  # fmt: skip
-        return max(known[0].offset, 0)
+        return max(int(known[0].offset), 0)
 
     def _produce(self, messages: Iterable[Outgoing]) -> None:
         topic, produce, heard = self.place.topic, self.producer.produce, self._heard
@@ -98,7 +98,8 @@ class Sender:
         deadline = time.monotonic() + SEND_SECONDS + ANSWER_SECONDS
         while True:
             try:
-                return self.producer.commit_transaction(max(deadline - time.monotonic(), 0.1))
+                self.producer.commit_transaction(max(deadline - time.monotonic(), 0.1))
+                return
             except KafkaException as error:
                 if not error.args[0].retriable() or time.monotonic() > deadline:
                     raise
