@@ -85,12 +85,11 @@ def survive(arguments: list[str], directory: Path, push: Push, contents: Callabl
     chance = random.Random(os.environ.get("PENSTOCK_SEED", "topics"))
     pushed = 0
     for _ in range(KILLS):
+        before, deadline = batches(directory), time.monotonic() + START_SECONDS
         life = start(arguments, directory)
-        begun = time.monotonic()
-        before = batches(directory)
-        while batches(directory) == before and time.monotonic() < begun + START_SECONDS:
-            pushed = more(push, pushed)  # until it works
-            time.sleep(0.2)
+        pushed = more(push, pushed)
+        while batches(directory) == before and time.monotonic() < deadline:
+            time.sleep(0.1)
         for _ in range(PUSHES_PER_LIFE):
             pushed = more(push, pushed)
             time.sleep(chance.uniform(0.0, 0.4))  # the moment of death is the point of this test

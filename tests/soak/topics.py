@@ -12,7 +12,7 @@ from penstock import App, Files, Json, KafkaTopic, Log, Route, body
 from penstock.spark.stream import run_stream
 
 ORDER = Json("id BIGINT")
-ROWS_PER_BATCH = 150
+ROWS_PER_BATCH = 100
 EVEN, ODD = "even", "odd"
 
 
