@@ -31,7 +31,7 @@ routes:
   - route: in
     from: {kafka: orders, start: {0: 10, 1: 0}, end: latest, options: {enable.ssl.certificate.verification: false}}
     steps:
-      - to: {out: console}
+      - to: {channel: out, sink: console}
 """
     assert from_yaml(text).routes[0].source == KafkaTopic(
         "orders", start={0: 10, 1: 0}, options={"enable.ssl.certificate.verification": "false"}
