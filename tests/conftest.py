@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
 
+from tests.broker import Broker, script
 from tests.database import Database
 
 os.environ["PENSTOCK_QUICK"] = "1"
@@ -54,6 +55,20 @@ def postgres(postgres_server: Any) -> Database:
     name = f"test_{uuid.uuid4().hex}"
     Database(postgres_server.get_uri()).run(f"CREATE DATABASE {name}")
     return Database(postgres_server.get_uri(database=name).replace("postgres:@", "postgres:secret@"))
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A Kafka broker for the test run."""
+    from penstock.bench.kafka_broker import missing
+
+    pytest.importorskip("confluent_kafka")
+    if lacking := missing():
+        pytest.skip(lacking)
+    directory = tmp_path_factory.mktemp("kafka")
+    address = script("start", "--directory", str(directory), "--port", "0").strip()
+    yield Broker(directory, address)
+    script("stop", "--directory", str(directory))
 
 
 @pytest.fixture(scope="session")

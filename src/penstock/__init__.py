@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.endpoints.files import Files, Parquet, Table
+    from penstock.endpoints.kafka import KafkaTopic
     from penstock.endpoints.log import Log
     from penstock.endpoints.lookup import lookup_table
     from penstock.endpoints.memory import Memory
@@ -39,16 +40,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "App", "Console", "Csv", "Files", "Frame", "Json", "Log", "Memory", "Message", "Parquet", "Postgres", "Rate",
-    "Route", "Table", "Text", "Void", "Xml", "body", "call", "collect", "combine", "composed_processor", "count_of",
-    "default", "first_of", "fold", "function", "header", "item", "join", "jsonpath", "last_of", "latest", "lookup",
-    "lookup_table", "max_of", "mean_of", "meta", "min_of", "scatter_gather", "sum_of", "union", "when", "xpath",
-    "xpath_number", "xpath_string", "xpath_strings",
+    "App", "Console", "Csv", "Files", "Frame", "Json", "KafkaTopic", "Log", "Memory", "Message", "Parquet", "Postgres",
+    "Rate", "Route", "Table", "Text", "Void", "Xml", "body", "call", "collect", "combine", "composed_processor",
+    "count_of", "default", "first_of", "fold", "function", "header", "item", "join", "jsonpath", "last_of", "latest",
+    "lookup", "lookup_table", "max_of", "mean_of", "meta", "min_of", "scatter_gather", "sum_of", "union", "when",
+    "xpath", "xpath_number", "xpath_string", "xpath_strings",
 ]  # fmt: skip
 
 # Loaded when first used: a worker that decodes messages needs none of what routes are written with.
 _HOMES = {
     "endpoints.files": ("Files", "Parquet", "Table"),
+    "endpoints.kafka": ("KafkaTopic",),
     "endpoints.log": ("Log",),
     "endpoints.lookup": ("lookup_table",),
     "endpoints.memory": ("Memory",),

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import pytest
 from penstock.log.log import Log
 from penstock.log.server.listening import Listening
 from penstock.log.server.serve import Server
+from tests.broker import Broker
 from tests.docs.pages import penstock
 
 
@@ -195,3 +197,43 @@ def test_serving_until_a_signal(tmp_path: Path, number: int) -> None:
     assert serving.returncode == 0
     with Log(tmp_path / "data") as log:
         assert sum(log.ends("orders", partition).next for partition in (0, 1)) == 3
+
+
+def test_serving_with_the_messages_in_kafka(kafka: Broker, tmp_path: Path) -> None:
+    from tests.kafka.topics import bodies
+
+    prefix = f"{uuid.uuid4().hex[:12]}-"
+    ports = ["--port", "0", "--http-port", "-1", "--push-port", "-1", "--pull-port", "-1"]
+    given = ["--kafka", kafka.address, "--kafka-prefix", prefix, "--kafka-option", "client.id=tests"]
+
+    def serve(*more: str) -> tuple[subprocess.Popen[str], str]:
+        serving = start("serve", "data", *ports, *given, *more, here=tmp_path)
+        assert serving.stdout is not None
+        first = f"serving the log in data, its messages in Kafka at {kafka.address}; Ctrl-C stops\n"
+        assert serving.stdout.readline() == first
+        return serving, serving.stdout.readline().split()[1]
+
+    def stop(serving: subprocess.Popen[str]) -> str:
+        serving.terminate()
+        return serving.communicate(timeout=30)[0]
+
+    serving, address = serve("--create", "orders:2")
+    pushed = "pushed 2 messages to orders: fsynced\n"
+    assert penstock(f"penstock log push orders -p 1 one two --server {address}", tmp_path) == (0, pushed)
+    assert stop(serving).endswith("stopped: everything is in Kafka\n")
+    serving, address = serve()
+    assert penstock(f"penstock log pull orders --server {address}", tmp_path) == (0, "one\ntwo\n")
+    stop(serving)
+    assert bodies(kafka.address, f"{prefix}orders") == [[], [b"one", b"two"]]
+    status, out = penstock("penstock log serve data --port 0 --http-port -1 --push-port -1 --pull-port -1", tmp_path)
+    assert (status, out.splitlines()[0]) == (2, "BadSettings: the messages of topic 'orders' are in Kafka")
+
+
+def test_settings_of_kafka_that_cannot_be(tmp_path: Path) -> None:
+    for given, said in (
+        ("--kafka-prefix x-", "settings of Kafka, and no Kafka"),
+        ("--kafka 127.0.0.1:1 --kafka-option password", "'password' is not a setting with its value"),
+        ("--kafka 127.0.0.1:1 --keep-bytes 100", "a retention for messages that are in Kafka"),
+    ):
+        status, out = penstock(f"penstock log serve other {given}", tmp_path)
+        assert (status, said in out) == (2, True), out

@@ -124,11 +124,11 @@ def test_the_page_of_patterns_shows_every_verb() -> None:
 
 
 def test_the_page_of_endpoints_says_what_every_sink_guarantees() -> None:
-    from penstock import Console, Files, Log, Memory, Parquet, Postgres, Table, Void
+    from penstock import Console, Files, KafkaTopic, Log, Memory, Parquet, Postgres, Table, Void
 
     text = (ROOT / "docs" / "endpoints.md").read_text(encoding="utf-8")
     assert [kind for kind in _KEYS if f"`{kind}`" not in text] == []
-    sinks = (Console, Files, Log, Memory, Parquet, Postgres, Table, Void)
+    sinks = (Console, Files, KafkaTopic, Log, Memory, Parquet, Postgres, Table, Void)
     assert [sink.__name__ for sink in sinks if sink.guarantee not in text] == []
 
 

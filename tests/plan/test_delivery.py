@@ -64,7 +64,7 @@ def test_where_routes_meet_the_most_demanding_one_counts() -> None:
 def test_more_than_a_sink_gives_is_refused() -> None:
     assert said(source(EXACTLY_ONCE).to("x"), x=Console()) == (
         "BadRoute: route 'r' asks for 'exactly once', and channel 'x' ends in console, which gives 'best effort'\n"
-        "  fix  end in Files, Log, Parquet, Table or Postgres, or write delivery='best effort'"
+        "  fix  end in Files, Log, KafkaTopic, Parquet, Table or Postgres, or write delivery='best effort'"
     )
     later = Route("later", "c").to("x")
     assert said(source(AT_LEAST_ONCE).to("c"), later, x=Memory()).startswith(

@@ -261,7 +261,7 @@ ERRORS = {
         "app: x\nroutes:\n  - route: r\n    from:\n      fils: a.jsonl\n",
         "BadEndpoint: the source of route 'r' names no endpoint: 'fils' is none\n"
         "  at   routes.yaml:5  fils: a.jsonl\n"
-        "  fix  did you mean 'files'? known: console, files, log, memory, parquet, postgres, rate, table, void",
+        "  fix  did you mean 'files'? known: console, files, kafka, log, memory, parquet, postgres, rate, table, void",
     ),
     "unknown setting of an endpoint": (
         HEAD + "      - to: x\nsinks:\n  x: {files: out, mod: append}\n",

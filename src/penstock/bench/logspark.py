@@ -42,8 +42,9 @@ from penstock.spark.run import run_batch
 from penstock.spark.session import session
 from penstock.spark.stream import run_stream
 from penstock.spark.write.encode import META, WRITTEN
+from penstock.spark.write.held import holding
 from penstock.spark.write.intent import StagedFile
-from penstock.spark.write.logs import append, holding, prepared
+from penstock.spark.write.logs import append, prepared
 from penstock.spark.write.outlets import Target, targets
 from penstock.spark.write.staging import Staging
 from penstock.spark.write.task import MANIFEST, TaskWriter

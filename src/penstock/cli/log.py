@@ -73,8 +73,16 @@ def serve(
     create: Create = None,
     keep_bytes: Annotated[int | None, typer.Option(help="Keep about so many bytes of a partition.", min=1)] = None,
     keep_hours: Annotated[float | None, typer.Option(help="Remove messages that are older.", min=0)] = None,
+    kafka: Annotated[str, typer.Option(help="Keep the messages in this Kafka: host:port, or several.")] = "",
+    kafka_prefix: Annotated[str, typer.Option(help="What the names of its topics begin with.")] = "",
+    kafka_option: Annotated[
+        list[str] | None,
+        typer.Option(envvar="PENSTOCK_KAFKA_OPTIONS", help="A setting of its client, like security.protocol=ssl."),
+    ] = None,
+    kafka_fsync: Annotated[bool, typer.Option(help="Its topics flush every append: fsynced can be promised.")] = True,
 ) -> None:
     """Serve a log over TCP, HTTP and UDP until Ctrl-C or SIGTERM; then everything is answered and fsynced."""
+    from penstock.cli.log_kafka import last_level
     from penstock.log.log import Log
     from penstock.log.server.listening import Listening, is_loopback
     from penstock.log.server.serve import Server
@@ -83,22 +91,23 @@ def serve(
     tcp, http, pushes, pulls = (None if number < 0 else number for number in (port, http_port, push_port, pull_port))
     listening = Listening(host, tcp, http, pushes, pulls, token, certificate, key)
     retention = Retention(keep_bytes, None if keep_hours is None else keep_hours * 3600)
+    last = last_level(kafka, kafka_prefix, kafka_option or (), kafka_fsync)
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    with Log(directory, Settings(retention=retention)) as log:
+    with Log(directory, Settings(retention=retention, last=last)) as log:
         for finding in log.findings():
             complain(str(finding))
         for name, count in map(_topic, create or ()):
             log.create(name, count)
         with Server(log, listening) as server:
-            say(_serving(directory, server))
+            say(_serving(directory, server, last.servers if last else ""))
             if not is_loopback(host) and certificate is None:
                 complain("note: without a certificate, whoever reads the network reads the token: --certificate")
             sys.stdout.flush()
             stopping.wait()
             say("stopping: what has begun is finished, what is new is refused")
-    say("stopped: everything is fsynced")
+    say("stopped: everything is in Kafka" if last else "stopped: everything is fsynced")
 
 
 def _topic(text: str) -> tuple[str, int]:
@@ -108,9 +117,10 @@ def _topic(text: str) -> tuple[str, int]:
     return name, int(count) if colon else 1
 
 
-def _serving(directory: Path, server: Any) -> str:
+def _serving(directory: Path, server: Any, kafka: str) -> str:
     at, scheme = server.listening.host, "https" if server.listening.certificate else "http"
-    lines = [f"serving the log in {directory}; Ctrl-C stops"]
+    place = f"{directory}, its messages in Kafka at {kafka}" if kafka else str(directory)
+    lines = [f"serving the log in {place}; Ctrl-C stops"]
     for name, number, form in (
         ("tcp", server.tcp, f"{at}:{{}}"), ("http", server.http, f"{scheme}://{at}:{{}}"),
         ("udp push", server.push, f"{at}:{{}}"), ("udp pull", server.pull, f"{at}:{{}}"),

@@ -77,6 +77,12 @@ class Log:
         """Give messages their offsets. The future ends when they are as safe as `acknowledge` says, or cannot be."""
         return self._partition(topic, partition).append(frame, acknowledge)
 
+    def try_append(
+        self, topic: str, partition: int, frame: Frame, acknowledge: Acknowledge = Acknowledge.FSYNCED
+    ) -> Future[Receipt] | None:
+        """As `append`, for who must not wait: None if there is no room now."""
+        return self._partition(topic, partition).try_append(frame, acknowledge)
+
     def read(
         self, topic: str, partition: int, offset: int, *, most_bytes: int = MOST_BYTES, most_messages: int | None = None
     ) -> Reading:

@@ -66,6 +66,16 @@ class Partition:
     # ---- appending
 
     def append(self, frame: Frame, mode: Acknowledge) -> Future[Receipt]:
+        """Take a frame, after a wait for room if there is none."""
+        since = time.monotonic()
+        while (future := self.try_append(frame, mode)) is None:
+            self._make_room()
+            if self.store.timeout is not None:
+                self._wait_for_room(frame, since + self.store.timeout)
+        return future
+
+    def try_append(self, frame: Frame, mode: Acknowledge) -> Future[Receipt] | None:
+        """Take a frame if there is room for it now; None if that has to be waited for, or cannot be."""
         future: Future[Receipt] = Future()
         future.set_running_or_notify_cancel()
         if frame.header.columns & OFFSETS or frame.header.producer == SEVERAL:
@@ -73,20 +83,15 @@ class Partition:
         if mode is Acknowledge.FSYNCED and not self.store.fsyncs:
             raise NotAcknowledged("nothing can be acknowledged as fsynced: Kafka(fsync=False)", self._place(),
                                   "ask for written, or let Kafka flush")  # fmt: skip
-        since = time.monotonic()
-        while True:
-            with self._lock:
-                self._check_open()
-                if self._closing:
-                    raise LogClosed(f"the log of {self._place()} is being closed", None, "open it again")
-                if self.broken is None and self.stack.fits(frame.header):
-                    visible = self.visible
-                    ask = self._take(frame, mode, future)
-                    told = self.visible > visible
-                    break
-            self._make_room()
-            if self.store.timeout is not None:
-                self._wait_for_room(frame, since + self.store.timeout)
+        with self._lock:
+            self._check_open()
+            if self._closing:
+                raise LogClosed(f"the log of {self._place()} is being closed", None, "open it again")
+            if self.broken is not None or not self.stack.fits(frame.header):
+                return None
+            visible = self.visible
+            ask = self._take(frame, mode, future)
+            told = self.visible > visible
         if ask:
             self._committer.ask(self)
         else:

@@ -14,7 +14,7 @@ from penstock.errors import BadRoute
 from penstock.patterns.resequence import Resequence
 from penstock.plan.plan import Entry, Outlet, Plan, PlannedRoute, Stage
 
-_DURABLE = "end in Files, Log, Parquet, Table or Postgres"
+_DURABLE = "end in Files, Log, KafkaTopic, Parquet, Table or Postgres"
 
 
 @dataclass(frozen=True)

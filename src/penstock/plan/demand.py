@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from penstock.endpoints.base import Sink
 from penstock.endpoints.files import Files
+from penstock.endpoints.kafka import KafkaTopic
 from penstock.endpoints.log import Log
 from penstock.endpoints.memory import Memory
 from penstock.endpoints.simple import Void
@@ -138,7 +139,7 @@ def converts(sink: Sink, scope: Scope) -> bool:
     """The sink gets the body written anew: it was rewritten, or the sink wants columns or another format."""
     if scope.format is None or sink.columns:
         return True
-    asked = sink.format if isinstance(sink, (Files, Log, Memory)) else None
+    asked = sink.format if isinstance(sink, (Files, KafkaTopic, Log, Memory)) else None
     if isinstance(asked, Csv) and asked != scope.format:
         return True
     return asked is not None and asked.name != scope.format.name
@@ -146,7 +147,7 @@ def converts(sink: Sink, scope: Scope) -> bool:
 
 def check_sink(outlet: Outlet) -> None:
     """A sink's own schema has room for every field that arrives."""
-    asked = outlet.sink.format if isinstance(outlet.sink, (Files, Log, Memory)) else None
+    asked = outlet.sink.format if isinstance(outlet.sink, (Files, KafkaTopic, Log, Memory)) else None
     arriving = {inflow.scope.format.name if inflow.scope.format else "json" for inflow in outlet.inflows}
     if asked is None and len(arriving) > 1 and not outlet.sink.columns and not isinstance(outlet.sink, Void):
         raise BadSchema(

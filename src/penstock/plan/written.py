@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from penstock.endpoints.base import Sink
 from penstock.endpoints.files import Files
+from penstock.endpoints.kafka import KafkaTopic
 from penstock.endpoints.log import Log
 from penstock.endpoints.memory import Memory
 from penstock.expr.nodes import Expr, Field
@@ -77,5 +78,5 @@ def is_only_delivered(plan: Plan, scope: Scope) -> bool:
 
 
 def _takes_json(sink: Sink) -> bool:
-    asked = sink.format if isinstance(sink, (Files, Log, Memory)) else None
+    asked = sink.format if isinstance(sink, (Files, KafkaTopic, Log, Memory)) else None
     return not sink.columns and (asked is None or asked.name == "json")

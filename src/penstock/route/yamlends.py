@@ -8,6 +8,8 @@ from typing import Any
 
 from penstock.endpoints.base import Sink, Source
 from penstock.endpoints.files import APPEND, Files, Parquet, Table
+from penstock.endpoints.kafka import EARLIEST, LATEST, KafkaTopic
+from penstock.endpoints.kafka import LOCAL as LOCAL_KAFKA
 from penstock.endpoints.log import LOCAL, Log
 from penstock.endpoints.memory import Memory
 from penstock.endpoints.postgres import Postgres
@@ -30,6 +32,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "table": ("schema", "mode", "warehouse"),
     "postgres": ("table", "mode", "key"),
     "log": ("at", "key", "partitions", "headers", "token", "tls", "authority", *_FORMATS),
+    "kafka": ("servers", "start", "end", "key", "partitions", "headers", "options", *_FORMATS),
     "memory": ("partitions", *_FORMATS),
     "rate": ("count", "message", *_FORMATS),
     "console": (),
@@ -63,7 +66,7 @@ def _made(kind: str, found: dict[str, Item]) -> Source | Sink:
     main = found.pop(kind)
     form = {name: found.pop(name) for name in _FORMATS if kind not in ("parquet", "table") and name in found}
     options: dict[str, Any] = {name: _option(name, item) for name, item in found.items()}
-    if kind in ("files", "log", "memory", "rate"):
+    if kind in ("files", "log", "kafka", "memory", "rate"):
         options["format"] = _format(form)
     match kind:
         case "files":
@@ -76,6 +79,8 @@ def _made(kind: str, found: dict[str, Item]) -> Source | Sink:
             return Postgres(main.text(), **options)
         case "log":
             return Log(main.text(), **options)
+        case "kafka":
+            return KafkaTopic(main.text(), **options)
         case "memory":
             return Memory((), **options)
         case "rate":
@@ -97,7 +102,17 @@ def _option(name: str, item: Item) -> object:
             return item.texts() if item.is_list else item.text()
         case "message":
             return imported(item)
+        case "options":
+            return {name: one.value() for name, one in item.entries().items()}
+        case "start" | "end" if item.is_mapping:
+            return {_number(name, one): one.integer() for name, one in item.entries().items()}
     return item.text()
+
+
+def _number(text: str, item: Item) -> int:
+    if not text.isdecimal():
+        raise BadFile(f"{text!r} is not a partition", item.origin, "write its number: 0, 1, ...")
+    return int(text)
 
 
 def _format(found: dict[str, Item]) -> Format | None:
@@ -176,6 +191,8 @@ def write_endpoint(end: Source | Sink, what: str) -> dict[str, object] | str:
             options = _options(at=at if at != LOCAL else None, key=key, partitions=partitions, authority=authority,
                                headers=headers or None, token=token or None, tls=tls or None)  # fmt: skip
             return {"log": topic, **options, **write_format(form)}
+        case KafkaTopic():
+            return _write_kafka(end, what)
         case Memory(messages, form, partitions):
             if messages:
                 raise BadEndpoint(f"{what}: messages in memory cannot be written as YAML", None, "put them into a file")
@@ -190,6 +207,19 @@ def write_endpoint(end: Source | Sink, what: str) -> dict[str, object] | str:
             return "void"
     raise BadEndpoint(f"{what}: {end} cannot be written as YAML", None,
                       f"use one of {', '.join(sorted(_KEYS))}")  # fmt: skip
+
+
+def _write_kafka(end: KafkaTopic, what: str) -> dict[str, object]:
+    if end.has_secret:
+        raise BadEndpoint(f"{what}: a password is not written to a file", None,
+                          "put it into an environment variable and write ${NAME}")  # fmt: skip
+    places = {"start": (end.start, EARLIEST), "end": (end.end, LATEST)}
+    written = {name: given if isinstance(given, str) else dict(given) for name, (given, usual) in places.items()
+               if given != usual}  # fmt: skip
+    servers = end.servers if end.servers != LOCAL_KAFKA else None
+    options = _options(servers=servers, key=end.key, partitions=end.partitions, headers=end.headers or None,
+                       options=dict(end.options) or None)  # fmt: skip
+    return {"kafka": end.topic, **options, **written, **write_format(end.format)}
 
 
 def _options(**options: object) -> dict[str, object]:

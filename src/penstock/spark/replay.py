@@ -40,10 +40,9 @@ from penstock.spark.types import spark_type
 from penstock.spark.write.console import show
 from penstock.spark.write.durable import remove_if_empty
 from penstock.spark.write.intent import Intent
-from penstock.spark.write.logs import prepared
 from penstock.spark.write.outlets import KEEP, Target, targets
-from penstock.spark.write.postgres import prepare
 from penstock.spark.write.publish import publish
+from penstock.spark.write.ready import made_ready
 from penstock.spark.write.staging import Staging
 from penstock.summary import Summary
 
@@ -72,8 +71,7 @@ def replay(
     if not found:
         return result
     outlets = _promised(plan)
-    prepare(outlets.values())
-    outlets = prepared(outlets)
+    outlets = made_ready(outlets)
     spark = spark or session(app.name)
     ship(spark)
     started, scratch = time.monotonic(), tempfile.mkdtemp(prefix="penstock-")
@@ -103,8 +101,7 @@ def replay(
 def finish(app: App, intent: Intent, lasting: str) -> None:
     """Publish what a replay has computed that died before its end; what is published already stays as it is."""
     outlets = _promised(app.plan)
-    prepare(outlets.values())
-    outlets = prepared(outlets)
+    outlets = made_ready(outlets)
     publish(intent, outlets, Staging(intent.key, lasting, lasting), again=True)
     for directory in {os.path.dirname(file.path) for file in intent.files}:
         shutil.rmtree(directory, ignore_errors=True)

@@ -25,8 +25,7 @@ from penstock.spark.direct.steps import is_direct
 from penstock.spark.execute import Executed, execute, finish
 from penstock.spark.failure import stopped
 from penstock.spark.lower import entered, lower
-from penstock.spark.read import logs
-from penstock.spark.read.arrive import Reading, arriving
+from penstock.spark.read.arrive import Reading, arriving, check_sources
 from penstock.spark.received import observed, received
 from penstock.spark.rounds import Rounds
 from penstock.spark.session import session
@@ -34,11 +33,11 @@ from penstock.spark.ship import ship
 from penstock.spark.state.table import StateTable
 from penstock.spark.together import computed
 from penstock.spark.write.console import show
+from penstock.spark.write.held import holding
 from penstock.spark.write.intent import Counts
-from penstock.spark.write.logs import holding, prepared
 from penstock.spark.write.outlets import Target, targets
-from penstock.spark.write.postgres import prepare
 from penstock.spark.write.publish import Kept
+from penstock.spark.write.ready import made_ready
 from penstock.spark.write.staging import Staging
 from penstock.summary import Latency, Summary
 
@@ -65,10 +64,9 @@ def run_batch(
     """One pass over all sources; every mistake in the routes is raised before Spark starts."""
     plan = app.plan
     check(plan)
-    logs.check(plan.entries)
+    check_sources(plan.entries)
     outlets = targets(plan)
-    prepare(outlets.values())
-    outlets = prepared(outlets)
+    outlets = made_ready(outlets)
     spark = spark or session(app.name)
     ship(spark)
     started = time.monotonic()

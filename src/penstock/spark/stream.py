@@ -27,8 +27,7 @@ from penstock.spark.execute import execute
 from penstock.spark.failure import stopped
 from penstock.spark.frame import Places
 from penstock.spark.lower import entered, lower
-from penstock.spark.read import logs
-from penstock.spark.read.arrive import Reading, arriving
+from penstock.spark.read.arrive import Reading, arriving, check_sources
 from penstock.spark.read.files import BYTES_PER_BATCH
 from penstock.spark.read.numbered import ROWS_PER_BATCH
 from penstock.spark.read.ticks import with_ticks
@@ -39,11 +38,11 @@ from penstock.spark.ship import ship
 from penstock.spark.state.table import StateTable
 from penstock.spark.upgrade import NOTHING, record, settle
 from penstock.spark.write.console import show
+from penstock.spark.write.held import holding
 from penstock.spark.write.intent import Counts, Journal
-from penstock.spark.write.logs import holding, prepared
 from penstock.spark.write.outlets import Target, targets
-from penstock.spark.write.postgres import prepare
 from penstock.spark.write.publish import Kept, publish
+from penstock.spark.write.ready import made_ready
 from penstock.spark.write.staging import Staging
 from penstock.summary import Summary
 
@@ -72,10 +71,9 @@ def run_stream(
     """
     plan = app.plan
     check(plan)
-    logs.check(plan.entries)
+    check_sources(plan.entries)
     outlets = targets(plan)
-    prepare(outlets.values())
-    outlets = prepared(outlets)
+    outlets = made_ready(outlets)
     spark = spark or session(app.name)
     ship(spark)
     scratch = tempfile.mkdtemp(prefix="penstock-")

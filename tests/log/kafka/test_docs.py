@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.log.kafka.conftest import ROOT, Broker
+from tests.broker import ROOT, Broker
 
 
 def test_the_example_of_the_page_runs(

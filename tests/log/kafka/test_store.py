@@ -20,8 +20,8 @@ from penstock.log.errors import (
 from penstock.log.frame import Frame
 from penstock.log.log import Log
 from penstock.log.settings import Acknowledge, Kafka, Kind, LevelSettings, Retention, Settings
+from tests.broker import Broker
 from tests.log.checker import check, read_all
-from tests.log.kafka.conftest import Broker
 from tests.log.test_log import eventually
 
 M, W, F = Acknowledge

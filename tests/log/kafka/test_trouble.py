@@ -18,8 +18,8 @@ from penstock.log.errors import KafkaUnavailable, LogError
 from penstock.log.frame import Frame
 from penstock.log.log import Log
 from penstock.log.settings import Acknowledge, Kafka, Settings
+from tests.broker import Broker
 from tests.log.checker import check, read_all
-from tests.log.kafka.conftest import Broker
 from tests.log.test_killed import WRITER
 from tests.log.test_log import eventually
 

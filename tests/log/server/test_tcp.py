@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -303,3 +304,51 @@ def test_a_thousand_waiting_readers_cost_nothing_and_all_wake(serving: Callable[
             other.push(1, b"here")
             other.receive()
         assert sorted(raw.receive()[0] for _ in range(1000)) == list(range(1000))
+
+
+def test_only_the_connection_that_fills_a_partition_waits(
+    server: Server, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, released = log._partitions["orders", 0].store, threading.Event()
+    write = store.write
+
+    def stuck(batches: Any) -> None:
+        assert released.wait(20)
+        write(batches)
+
+    monkeypatch.setattr(store, "write", stuck)
+    message, count = b"x" * (1 << 20), 6
+    with Raw(server.tcp) as filling, Raw(server.tcp) as other:
+        for number in range(count):
+            filling.push(number, message)
+        filling.push(count, b"behind", partition=1)
+        deadline = time.monotonic() + 5
+        while not any(connection.late for connection in list(server.service.connections)):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        other.push(1, b"first", partition=1)
+        assert other.receive()[1].first == 0
+        other.send(2, requests.AskEnds("orders", 0))
+        assert other.receive()[1].next < count
+        released.set()
+        answers = {number: reply for number, reply, _ in (filling.receive() for _ in range(count + 1))}
+    assert [answers[number].first for number in range(count)] == list(range(count))
+    assert answers[count].first == 1  # behind what the other one pushed meanwhile
+    assert server.service.in_flight == 0
+
+
+def test_a_push_that_never_finds_room_is_refused(server: Server, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = log._partitions["orders", 0].store
+
+    def full(_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store, "write", full)
+    with Raw(server.tcp) as raw:
+        for number in range(6):
+            raw.push(number, b"x" * (1 << 20))
+        answers = dict(raw.receive()[:2] for _ in range(6))
+        assert {answers[number].number for number in (4, 5)} == {Number.NOT_STORED}
+        raw.push(6, b"elsewhere", partition=1)
+        assert raw.receive()[1].first == 0
+    assert server.service.in_flight == 0

@@ -16,7 +16,7 @@ from penstock.errors import BadEndpoint
 from penstock.log import Frame, Log
 from penstock.log.reader import FileReader
 from penstock.log.server.serve import Server
-from penstock.spark.read.logs import limited, ranges
+from penstock.spark.read.offsets import limited, ranges
 from penstock.spark.write import logs
 from penstock.spark.write.intent import StagedFile
 from penstock.spark.write.logs import append, prepared
@@ -27,7 +27,7 @@ BODIES = [b'{"id": %d, "car": "%s"}' % (number, b"ABC"[number % 3 : number % 3 +
 
 
 def target(end: Topic, delivery: str = EXACTLY_ONCE) -> Target:
-    made = Target(0, "paid", FRAMES, None, Json("id BIGINT, car STRING"), delivery=delivery, log=end)
+    made = Target(0, "paid", FRAMES, None, Json("id BIGINT, car STRING"), delivery=delivery, topic=end)
     return prepared({0: made})[0]
 
 

@@ -8,5 +8,9 @@ from penstock.log.client.batching import Placed, Sent
 from penstock.log.client.consumer import Consumer
 from penstock.log.client.cursors import Message, Messages
 from penstock.log.client.producer import AsyncProducer, Producer
+from penstock.log.client.udp import UdpClient
 
-__all__ = ["Address", "AsyncConsumer", "AsyncProducer", "Consumer", "Message", "Messages", "Placed", "Producer", "Sent"]
+__all__ = [
+    "Address", "AsyncConsumer", "AsyncProducer", "Consumer", "Message", "Messages", "Placed", "Producer", "Sent",
+    "UdpClient",
+]  # fmt: skip

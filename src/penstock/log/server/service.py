@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -19,6 +20,7 @@ from penstock.log.log import Log
 from penstock.log.records import Receipt
 from penstock.log.server.listening import Listening
 from penstock.log.server.pulls import STOPPING
+from penstock.log.server.push import Push
 from penstock.log.settings import Acknowledge
 from penstock.log.wire import requests, tcp
 from penstock.log.wire.errors import BadRequest
@@ -65,16 +67,31 @@ class Service:
         self.in_flight = 0
         self.is_stopping = threading.Event()
         self._threads = ThreadPoolExecutor(_THREADS, "penstock-log-read")
+        self._waiting = ThreadPoolExecutor(_THREADS, "penstock-log-push")
         self._done: deque[tuple[Connection, int, int, Future[Receipt]]] = deque()
         self._is_draining = False
         self._watches: dict[tuple[str, int], _Watch] = {}
 
     def append(self, topic: str, partition: int, frame: Frame, mode: Acknowledge) -> Future[Receipt]:
+        """For who may wait."""
+        self._count(frame)
+        return self.log.append(topic, partition, frame, mode)
+
+    def begin(self, push: Push, at_once: bool) -> Future[Receipt] | None:
+        """For the event loop: None if it is not to be done at once, or there is no room, so that it has to `wait`."""
+        self._count(push.frame)
+        return self.log.try_append(push.topic, push.partition, push.frame, push.mode) if at_once else None
+
+    def wait(self, push: Push) -> asyncio.Future[Future[Receipt]]:
+        """What has begun goes on in a thread, also while the server stops."""
+        waiting = partial(self.log.append, push.topic, push.partition, push.frame, push.mode)
+        return self.loop.run_in_executor(self._waiting, waiting)
+
+    def _count(self, frame: Frame) -> None:
         if self.is_stopping.is_set():
             raise STOPPING
         self.counters.pushed_messages += frame.count
         self.counters.pushed_bytes += frame.bytes
-        return self.log.append(topic, partition, frame, mode)
 
     def in_thread(self, call: Callable[[], _Result]) -> asyncio.Future[_Result]:
         return self.loop.run_in_executor(self._threads, call)
@@ -82,7 +99,8 @@ class Service:
     def close(self) -> None:
         for watch in self._watches.values():
             watch.cancel()
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        for threads in (self._threads, self._waiting):
+            threads.shutdown(wait=True, cancel_futures=True)
 
     # ---- pushes that the log has answered: the event loop is woken once for many of them
 

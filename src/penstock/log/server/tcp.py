@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
@@ -18,7 +19,8 @@ import msgspec
 from penstock.errors import PenstockError
 from penstock.log.errors import BadFrame
 from penstock.log.frame import OFFSETS, SEVERAL, Frame
-from penstock.log.server.pulls import Puller
+from penstock.log.server.pulls import STOPPING, Puller
+from penstock.log.server.push import Push
 from penstock.log.settings import Acknowledge
 from penstock.log.wire import requests, tcp
 from penstock.log.wire.errors import BadRequest, Number, TooMany, WrongToken, number_of
@@ -41,6 +43,8 @@ class Connection(asyncio.Protocol):
         self.is_known = False
         self.in_flight = 0
         self.working = 0
+        self.late: deque[Push] = deque()
+        """Pushes that found no room, and those that came behind them: a connection keeps its order."""
         self.is_held = self.is_full = self.is_ending = self.has_said_all = False
         self.puller = Puller(service)
 
@@ -126,13 +130,33 @@ class Connection(asyncio.Protocol):
         try:
             mode = Acknowledge.of(request.acknowledge)
             frame = received_frame(packed.bulk)
-            future = self.service.append(request.topic, request.partition, frame, mode)
+            push = Push(number, size, request.topic, request.partition, frame, mode)
+            future = self.service.begin(push, at_once=not self.late)
         except Exception as error:
             self.refuse(number, error, size)
             return
         self.in_flight += size
         self.service.in_flight += size
-        future.add_done_callback(partial(self.service.done, self, number, size))
+        if future is not None:
+            future.add_done_callback(partial(self.service.done, self, number, size))
+        else:
+            self.late.append(push)
+            if len(self.late) == 1:
+                self.service.wait(push).add_done_callback(self.appended)
+        self.hold()
+
+    def appended(self, waited: asyncio.Future[Future[Any]]) -> None:
+        """The first of the pushes that found no room has some now, or never will: on with the next, in their order."""
+        push = self.late.popleft()
+        error = None if waited.cancelled() else waited.exception()
+        if waited.cancelled() or error is not None:
+            self.in_flight -= push.size
+            self.service.in_flight -= push.size
+            self.refuse(push.number, error or STOPPING, push.size)
+        else:
+            waited.result().add_done_callback(partial(self.service.done, self, push.number, push.size))
+        if self.late:
+            self.service.wait(self.late[0]).add_done_callback(self.appended)
         self.hold()
 
     def pushed(self, number: int, size: int, future: Future[Any]) -> None:
@@ -207,7 +231,7 @@ class Connection(asyncio.Protocol):
             return
         is_crowded = self.service.in_flight > self.limits.most_in_flight
         hold = self.is_full or self.in_flight > self.limits.credit or self.working > self.limits.most_requests
-        hold = hold or (is_crowded and self.in_flight > 0)
+        hold = hold or (is_crowded and self.in_flight > 0) or bool(self.late)
         if hold == self.is_held:
             return
         self.is_held = hold

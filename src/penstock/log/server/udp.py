@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import PenstockError
+from penstock.log import mmsg
 from penstock.log.errors import BadFrame
 from penstock.log.frame import Frame
 from penstock.log.records import Receipt
-from penstock.log.server import mmsg
 from penstock.log.server.listening import CannotListen, Listening
 from penstock.log.server.service import Service
 from penstock.log.settings import Acknowledge

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.endpoints.files import Files, Parquet, Table
+from penstock.endpoints.kafka import KafkaTopic
 from penstock.endpoints.log import Log
 from penstock.endpoints.memory import Memory, as_messages
 from penstock.endpoints.simple import Frame, Rate
@@ -23,6 +25,7 @@ from penstock.spark import frame
 from penstock.spark.decode import decode, reads_nothing
 from penstock.spark.read import files, logs
 from penstock.spark.read.numbered import ROWS_PER_BATCH, StoredStream, numbered_source, rate_source
+from penstock.spark.read.offsets import offset_row_type
 from penstock.spark.received import Arrival
 from penstock.spark.types import spark_type
 
@@ -80,6 +83,13 @@ def arriving(entry: Entry, reading: Reading) -> Arrival:
                 return Arrival(_complete(logs.read_once(reading.spark, label, entry)), label)
             made = _log_source(label, entry, logs.Place.of(source), reading)
             return Arrival(_complete(_read(reading, label, made)), label)
+        case KafkaTopic():
+            from penstock.spark.read import kafka
+
+            if not reading.streaming:
+                return Arrival(_complete(kafka.read_once(reading.spark, label, entry)), label)
+            made = kafka.stream_source(reading.spark, label, entry, reading.rows_per_batch)
+            return Arrival(_complete(_read(reading, label, made)), label)
         case Rate():
             made = rate_source(label, entry, reading.rows_per_batch)
             return Arrival(_complete(_read(reading, label, made)), label)
@@ -91,13 +101,24 @@ def arriving(entry: Entry, reading: Reading) -> Arrival:
             return Arrival(_parquet(source, entry, reading))
         case Table():
             return Arrival(_parquet(source.as_parquet(), entry, reading))
-    raise BadEndpoint(f"Spark cannot read {source}", fix="use Files, Log, Parquet, Table, Memory, Rate or Frame")
+    known = "Files, Log, KafkaTopic, Parquet, Table, Memory, Rate or Frame"
+    raise BadEndpoint(f"Spark cannot read {source}", fix=f"use {known}")
+
+
+def check_sources(entries: Iterable[Entry]) -> None:
+    """What can be wrong with topics that are read, found before Spark starts."""
+    entries = list(entries)
+    logs.check(entries)
+    if any(isinstance(entry.source, KafkaTopic) for entry in entries):
+        from penstock.spark.read import kafka
+
+        kafka.check(entries)
 
 
 def gives_time(entry: Entry) -> bool:
     """Whether messages of this source have a time of their own; otherwise it is when their batch began."""
     source = entry.source
-    if isinstance(source, Log):
+    if isinstance(source, (Log, KafkaTopic)):
         return True
     return isinstance(source, Frame) and source.column != frame.TIME and frame.TIME in source.dataframe.columns
 
@@ -110,7 +131,7 @@ def _read(reading: Reading, name: str, source: type[DataSource]) -> DataFrame:
 
 def _log_source(name: str, entry: Entry, place: logs.Place, reading: Reading) -> type[DataSource]:
     rows, parts = reading.rows_per_batch, reading.spark.sparkContext.defaultParallelism
-    return numbered_source(name, logs.log_row_type(entry), None, lambda: logs.LogStream(entry, place, rows, parts))
+    return numbered_source(name, offset_row_type(entry), None, lambda: logs.LogStream(entry, place, rows, parts))
 
 
 def _complete(data: DataFrame) -> DataFrame:

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as spark_types
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from penstock.endpoints.log import KEY_HEADER, Log
 from penstock.errors import BadEndpoint, PenstockError
 from penstock.log.client.address import Address
 from penstock.log.headers import read_headers
 from penstock.log.reader import FileReader, Reader, ServerReader
+from penstock.log.records import Ends
 from penstock.log.store.reading import Piece
 from penstock.plan.plan import Entry
 from penstock.spark.frame import HEADERS, TIME
-from penstock.spark.read.rows import ROWS_AT_ONCE, RowMaker, row_type, settle
-
-ROWS_PER_TASK = 250_000
-_MAP = pa.map_(pa.string(), pa.string())
-_TIME = pa.timestamp("us", "UTC")
-Offsets = dict[str, int]
+from penstock.spark.read.offsets import TEXTS, TIMES, OffsetStream, Range, offset_row_type, ranges
+from penstock.spark.read.rows import ROWS_AT_ONCE, RowMaker, settle
 
 
 @dataclass(frozen=True)
@@ -57,15 +50,6 @@ class Place:
 def _kept(place: Place) -> Reader:
     """The reader of a process that reads again and again: it knows where things are."""
     return place.reader()
-
-
-@dataclass(frozen=True)
-class Range:
-    """The messages of one task."""
-
-    partition: int
-    first: int
-    stop: int
 
 
 class LogReader:
@@ -115,13 +99,13 @@ def values_of(pieces: Sequence[Piece]) -> pa.Array:
 
 def times_of(pieces: Sequence[Piece]) -> pa.Array:
     times = np.concatenate([piece.frame.times[piece.start : piece.stop] for piece in pieces])
-    return pa.array(times).cast(_TIME)
+    return pa.array(times).cast(TIMES)
 
 
 def headers_of(pieces: Sequence[Piece]) -> pa.Array:
     """Headers of messages that have some, with the key among them."""
     if all(piece.frame.key_column is None and piece.frame.header_column is None for piece in pieces):
-        return pa.nulls(sum(piece.stop - piece.start for piece in pieces), _MAP)
+        return pa.nulls(sum(piece.stop - piece.start for piece in pieces), TEXTS)
     return pa.concat_arrays([_headers(piece) for piece in pieces])
 
 
@@ -136,7 +120,7 @@ def _headers(piece: Piece) -> pa.Array:
         if key is not None:
             headers[KEY_HEADER] = key.decode("utf-8", "replace")
         found.append(list(headers.items()) or None)
-    return pa.array(found, _MAP)
+    return pa.array(found, TEXTS)
 
 
 def _only_keys(keys: pa.Array) -> pa.Array:
@@ -148,77 +132,19 @@ def _only_keys(keys: pa.Array) -> pa.Array:
     offsets = np.concatenate([[0], np.cumsum(there)]).astype(np.int32)
     starts = pa.array(offsets, mask=np.append(~there, False))
     items = texts.drop_null()
-    return pa.MapArray.from_arrays(starts, pa.repeat(pa.scalar(KEY_HEADER), len(items)), items, type=_MAP)
+    return pa.MapArray.from_arrays(starts, pa.repeat(pa.scalar(KEY_HEADER), len(items)), items, type=TEXTS)
 
 
-def ranges(start: Mapping[str, int], end: Mapping[str, int], parts: int) -> list[Range]:
-    """What is between, cut so that there are at least so many tasks; an empty one if there is nothing."""
-    total = sum(end[number] - start[number] for number in end)
-    size = max(min(-(-total // max(parts, 1)), ROWS_PER_TASK), 1000)
-    found = []
-    for number in sorted(end, key=int):
-        rows = end[number] - start[number]
-        pieces = -(-rows // size)
-        cuts = [start[number] + rows * cut // pieces for cut in range(pieces)] if pieces else []
-        stops = [*cuts[1:], end[number]]
-        found += [Range(int(number), first, stop) for first, stop in zip(cuts, stops, strict=False)]
-    return found or [Range(0, 0, 0)]
-
-
-class LogStream(LogReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """An offset is how far every partition was read. The partitions of a topic never change."""
+class LogStream(LogReader, OffsetStream):
+    """The partitions of a topic never change."""
 
     def __init__(self, entry: Entry, place: Place, rows_per_batch: int, parts: int) -> None:
-        super().__init__(entry, place)
-        self.rows_per_batch, self.parts = rows_per_batch, parts
-        self.target: Offsets | None = None
+        LogReader.__init__(self, entry, place)
+        OffsetStream.__init__(self, place.topic, rows_per_batch, parts)
 
-    def initialOffset(self) -> Offsets:
+    def ends(self) -> dict[str, Ends]:
         reader = _kept(self.place)
-        return {str(number): reader.ends(number).first for number in range(reader.partitions())}
-
-    def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadMaxRows(self.rows_per_batch)
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        reader = _kept(self.place)
-        self.target = {str(number): reader.ends(number).next for number in range(reader.partitions())}
-
-    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        ends = self.target if self.target is not None else self._ends(start)
-        ends = {number: max(ends.get(number, 0), offset) for number, offset in start.items()}
-        if isinstance(limit, ReadAllAvailable):
-            return ends
-        return limited(start, ends, getattr(limit, "max_rows", self.rows_per_batch))
-
-    def _ends(self, start: Offsets) -> Offsets:
-        found = {number: _kept(self.place).ends(int(number)).next for number in start}
-        for number, offset in start.items():
-            if found[number] < offset:
-                raise BadEndpoint(
-                    f"the stream has read partition {number} of topic {self.place.topic!r} up to {offset},"
-                    f" and it ends at {found[number]}",
-                    fix="this is another log than before: restore it, or start with a new checkpoint",
-                )
-        return found
-
-    def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
-        return [InputPartition(one) for one in ranges(start, end, self.parts)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self.read_range(partition.value)
-
-
-def limited(start: Mapping[str, int], ends: Mapping[str, int], rows: int) -> Offsets:
-    """So many rows at most, the same from every partition as long as it has them."""
-    found, left = dict(start), rows
-    behind = sorted(start, key=lambda number: ends[number] - start[number])
-    for place, number in enumerate(behind):
-        share = left // (len(behind) - place)
-        taken = min(ends[number] - start[number], share)
-        found[number] += taken
-        left -= taken
-    return found
+        return {str(number): reader.ends(number) for number in range(reader.partitions())}
 
 
 def read_once(spark: SparkSession, label: str, entry: Entry) -> DataFrame:
@@ -233,7 +159,7 @@ def read_once(spark: SparkSession, label: str, entry: Entry) -> DataFrame:
                 yield from reader.read_range(found[number])
 
     read.__name__ = label
-    return spark.range(0, len(found), 1, len(found)).mapInArrow(read, log_row_type(entry))
+    return spark.range(0, len(found), 1, len(found)).mapInArrow(read, offset_row_type(entry))
 
 
 def all_ranges(place: Place, parts: int) -> list[Range]:
@@ -244,12 +170,6 @@ def all_ranges(place: Place, parts: int) -> list[Range]:
         reader.close()
     return ranges({name: one.first for name, one in ends.items()}, {name: one.next for name, one in ends.items()},
                   parts)  # fmt: skip
-
-
-def log_row_type(entry: Entry) -> Any:
-    texts = spark_types.MapType(spark_types.StringType(), spark_types.StringType())
-    given = [spark_types.StructField(TIME, spark_types.TimestampType()), spark_types.StructField(HEADERS, texts)]
-    return spark_types.StructType([*row_type(entry).fields, *given])
 
 
 def check(entries: Iterable[Entry]) -> None:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import cache
 
 import numpy
+import numpy.typing
 import pyarrow as pa
 from pyspark.sql import types as spark
 
@@ -55,14 +56,17 @@ class RowMaker:
 
     def __call__(self, bodies: pa.Array, topic: str, partition: int, offset: int) -> Iterator[pa.RecordBatch]:
         for start in range(0, len(bodies), ROWS_AT_ONCE):
-            yield self._batch(bodies.slice(start, ROWS_AT_ONCE), topic, partition, offset + start)
+            some = bodies.slice(start, ROWS_AT_ONCE)
+            yield self.batch(some, topic, partition, numpy.arange(offset + start, offset + start + len(some)))
 
-    def _batch(self, bodies: pa.Array, topic: str, partition: int, offset: int) -> pa.RecordBatch:
+    def batch(
+        self, bodies: pa.Array, topic: str, partition: int, offsets: numpy.typing.NDArray[numpy.int64]
+    ) -> pa.RecordBatch:
         length = len(bodies)
         position: list[pa.Array] = [
             pa.repeat(pa.scalar(topic, pa.string()), length),
             pa.repeat(pa.scalar(partition, pa.int32()), length),
-            pa.array(numpy.arange(offset, offset + length)),
+            pa.array(offsets, pa.int64()),
         ]
         names = [TOPIC, PARTITION, OFFSET, BODY]
         if self.decoder is None:

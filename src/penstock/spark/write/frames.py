@@ -1,4 +1,4 @@
-"""What a task stages for a topic of the message log: frames, each for one partition."""
+"""What a task stages for a topic of the message log or of Kafka: frames, each for one partition."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ UNKEYED = -1
 
 def frames(bodies: pa.Array, target: Target, meta: pa.StructArray) -> Iterator[Frame]:
     """The messages in their order; the base of each frame is the partition that it is for."""
-    assert target.log is not None
+    assert target.topic is not None
     keys, headers = None, None
-    if target.log.headers and not target.dead:
+    if target.topic.headers and not target.dead:
         keys, headers = _from_headers(meta)
-    if target.log.key is not None:
-        keys = _from_field(bodies, target, target.log.key)
+    if target.topic.key is not None:
+        keys = _from_field(bodies, target, target.topic.key)
     columns = [bodies.cast(pa.binary()), keys, headers]
     if keys is None or keys.null_count == len(keys):
         yield from _packed([columns[0], None, headers], UNKEYED)

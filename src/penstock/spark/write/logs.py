@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,6 +29,7 @@ from penstock.log.settings import Acknowledge
 from penstock.log.wire import requests
 from penstock.log.wire.errors import RETRIED, NoServer, error_of
 from penstock.spark.write.frames import UNKEYED, staged_frames
+from penstock.spark.write.held import held
 from penstock.spark.write.intent import BatchKey, StagedFile
 from penstock.spark.write.outlets import Target
 
@@ -123,64 +123,43 @@ class ServerAppender:
         self.connection.close()
 
 
-_lock = threading.RLock()
-_open: dict[str | Address, Appender] = {}
-_holds = 0
-
-
-@contextmanager
-def holding() -> Iterator[None]:
-    """Logs that are opened meanwhile stay open until the end of this."""
-    global _holds
-    with _lock:
-        _holds += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _holds -= 1
-            while _open and not _holds:
-                _open.popitem()[1].close()
-
-
 @contextmanager
 def _appender(end: endpoint.Log) -> Iterator[Appender]:
-    """For one thread at a time; after an error it is opened anew."""
-    served = end.is_served
-    place = Address.of(end.at, end.full_token(), end.tls, end.authority) if served else os.path.realpath(end.at)
-    with holding(), _lock:
-        if place not in _open:
-            _open[place] = ServerAppender(place) if isinstance(place, Address) else DirectoryAppender(place)
-        try:
-            yield _open[place]
-        except BaseException:
-            if served:  # answers may be on the way that nobody waits for
-                _open.pop(place).close()
-            raise
+    """A log behind a server is opened anew after an error: answers may be on the way that nobody waits for."""
+    if end.is_served:
+        address = Address.of(end.at, end.full_token(), end.tls, end.authority)
+        with held(address, lambda: ServerAppender(address)) as served:
+            yield served
+    else:
+        directory = os.path.realpath(end.at)
+        with held(directory, lambda: DirectoryAppender(directory), drop=False) as opened:
+            yield opened
 
 
 def prepared(targets: Mapping[int, Target]) -> dict[int, Target]:
     """Make the topics that are not there, and note how many partitions they have, before anything runs."""
-    return {place: target if target.log is None else _prepared(target) for place, target in targets.items()}
+    return {
+        place: _prepared(target, target.topic) if isinstance(target.topic, endpoint.Log) else target
+        for place, target in targets.items()
+    }
 
 
-def _prepared(target: Target) -> Target:
-    assert target.log is not None
+def _prepared(target: Target, end: endpoint.Log) -> Target:
     try:
-        with _appender(target.log) as appender:
-            return replace(target, partitions=appender.create(target.log.topic, target.log.partitions))
+        with _appender(end) as appender:
+            return replace(target, partitions=appender.create(end.topic, end.partitions))
     except PenstockError as error:
-        raise BadEndpoint(f"{target.called} writes to {target.log}: {error.what}", fix=error.fix) from None
+        raise BadEndpoint(f"{target.called} writes to {target.topic}: {error.what}", fix=error.fix) from None
     except OSError as error:
-        raise BadEndpoint(f"{target.called} cannot write to {target.log}: {error}") from None
+        raise BadEndpoint(f"{target.called} cannot write to {target.topic}: {error}") from None
 
 
 def append(files: list[StagedFile], target: Target, key: str) -> None:
     """The messages of a batch, in the order of its tasks; those that are there already are not stored again."""
     if not files:
         return
-    end, deadline = target.log, time.monotonic() + PATIENCE_SECONDS
-    assert end is not None
+    end, deadline = target.topic, time.monotonic() + PATIENCE_SECONDS
+    assert isinstance(end, endpoint.Log)
     once = includes(target.delivery, EXACTLY_ONCE)
     while True:
         try:
@@ -198,7 +177,7 @@ def append(files: list[StagedFile], target: Target, key: str) -> None:
 def _refused(target: Target, error: PenstockError) -> PenstockError:
     if isinstance(error, BadEndpoint):
         return error
-    return BadEndpoint(f"{target.called} cannot append to {target.log}: {error.what}",
+    return BadEndpoint(f"{target.called} cannot append to {target.topic}: {error.what}",
                        fix="mend the log or its server and start again: what was computed is not lost")  # fmt: skip
 
 
@@ -227,7 +206,7 @@ def _check_there(
     producer = producer_of(batch, target)
     known = [appender.numbered(topic, number, producer) for number in range(target.partitions)]
     if sum(found[1] for found in known if found is not None and found[0] == batch.number) != rows:
-        raise BadEndpoint(f"batch {batch.stream}-{batch.number} was computed for {target.log}, but {missing} is gone",
+        raise BadEndpoint(f"batch {batch.stream}-{batch.number} was computed for {target.topic}, but {missing} is gone",
                           fix="restore it, or start with a new checkpoint")  # fmt: skip
 
 

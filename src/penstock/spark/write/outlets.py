@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from penstock.delivery import AT_LEAST_ONCE, BEST_EFFORT, includes
 from penstock.endpoints.base import Sink, Source
 from penstock.endpoints.files import ADDED, OVERWRITE, Files, Parquet, Table, root_of
+from penstock.endpoints.kafka import KafkaTopic
 from penstock.endpoints.log import Log
 from penstock.endpoints.memory import Memory
 from penstock.endpoints.postgres import Postgres, fits
@@ -28,7 +29,7 @@ POSITION = "_position"
 class Target:
     """One sink: its place number, how its files look, and where they are published.
 
-    Files go to a directory, ROWS to a table of a server, FRAMES to a topic of a log, which has so many
+    Files go to a directory, ROWS to a table of a server, FRAMES to a topic of Kafka, or of a log, which has so many
     `partitions`, and KEEP to nowhere but the driver.
     """
 
@@ -42,7 +43,7 @@ class Target:
     dead: bool = False
     table: Postgres | None = None
     delivery: str = BEST_EFFORT
-    log: Log | None = None
+    topic: Log | KafkaTopic | None = None
     partitions: int = 1
 
     @property
@@ -66,7 +67,7 @@ class Target:
 
     @property
     def wants_meta(self) -> bool:
-        keeps = self.log is not None and self.log.headers
+        keeps = self.topic is not None and self.topic.headers
         return self.dead or keeps or self.style in (PARQUET, ROWS, KEEP)
 
 
@@ -84,11 +85,11 @@ def targets(plan: Plan) -> dict[int, Target]:
 def _check(plan: Plan, written: list[Target]) -> None:
     """What would lose files or make them unreadable, found before Spark starts."""
     owners = {_place(entry.source): f"route {entry.route!r} reads" for entry in plan.entries if _place(entry.source)}
-    topics = {_topic(entry.source): entry for entry in plan.entries if isinstance(entry.source, Log)}
+    topics = {_topic(entry.source): entry for entry in plan.entries if isinstance(entry.source, (Log, KafkaTopic))}
     for target in written:
         _check_columns(target)
-        if target.log is not None and (reader := topics.get(_topic(target.log))) is not None:
-            raise BadEndpoint(f"route {reader.route!r} reads {target.log}, and {target.called} writes to it too",
+        if target.topic is not None and (reader := topics.get(_topic(target.topic))) is not None:
+            raise BadEndpoint(f"route {reader.route!r} reads {target.topic}, and {target.called} writes to it too",
                               fix="give them different topics")  # fmt: skip
         if target.directory is None:
             continue
@@ -102,8 +103,8 @@ def _check(plan: Plan, written: list[Target]) -> None:
 
 
 def _check_columns(target: Target) -> None:
-    if target.log is not None and target.log.key is not None:
-        _check_key(target, target.log.key)
+    if target.topic is not None and target.topic.key is not None:
+        _check_key(target, target.topic.key)
     if target.style not in (PARQUET, ROWS) or target.dead:
         return
     names = target.format.schema.names
@@ -129,11 +130,13 @@ def _check_key(target: Target, name: str) -> None:
     kind = target.format.schema.get(name)
     if target.dead or not isinstance(kind, Scalar) or kind == VARIANT:
         what = f"has no field {name!r}" if kind is None or target.dead else f"has {name!r} as {kind}"
-        raise BadSchema(f"the key of {target.log} is {name!r}, and {target.called} {what}",
+        raise BadSchema(f"the key of {target.topic} is {name!r}, and {target.called} {what}",
                         fix=did_you_mean(name, target.format.schema.names))  # fmt: skip
 
 
-def _topic(end: Log) -> tuple[str, str]:
+def _topic(end: Log | KafkaTopic) -> tuple[str, str]:
+    if isinstance(end, KafkaTopic):
+        return end.topic, f"kafka {end.servers}"
     return end.topic, end.at if end.is_served else os.path.realpath(end.at)
 
 
@@ -176,12 +179,13 @@ def _styled(sink: Sink, place: int, channel: str, arriving: Format) -> Target | 
             return Target(place, channel, KEEP, None, format or arriving)
         case Console(rows):
             return Target(place, channel, KEEP, None, arriving, rows=rows)
-        case Log():
-            return Target(place, channel, FRAMES, None, sink.format or arriving, log=sink)
+        case Log() | KafkaTopic():
+            return Target(place, channel, FRAMES, None, sink.format or arriving, topic=sink)
         case Postgres():
             return Target(place, channel, ROWS, None, arriving, table=sink)
     raise BadEndpoint(
-        f"Spark cannot write to {sink}", fix="use Files, Log, Parquet, Table, Postgres, Memory, Console or Void"
+        f"Spark cannot write to {sink}",
+        fix="use Files, Log, KafkaTopic, Parquet, Table, Postgres, Memory, Console or Void",
     )
 
 

@@ -14,9 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.delivery import EXACTLY_ONCE, includes
+from penstock.endpoints.kafka import KafkaTopic
 from penstock.errors import BadEndpoint
 from penstock.message import DeadLetter, Lineage, Message, Position
-from penstock.spark.write import logs
+from penstock.spark.write import kafka, logs
 from penstock.spark.write.durable import sync_all
 from penstock.spark.write.intent import Intent, StagedFile
 from penstock.spark.write.outlets import FRAMES, KEEP, ROWS, Target
@@ -53,7 +54,7 @@ def publish(
         if target.style == ROWS:
             load(mine, target, intent.key)
         elif target.style == FRAMES:
-            logs.append(mine, target, intent.key)
+            (kafka.send if isinstance(target.topic, KafkaTopic) else logs.append)(mine, target, intent.key)
         elif target.style == KEEP:
             for file in mine:
                 _read_back(file.path, target, kept)

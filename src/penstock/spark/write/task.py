@@ -20,6 +20,8 @@ import pyarrow.parquet
 from lxml import etree
 
 from penstock.endpoints.files import ADDED
+from penstock.endpoints.kafka import KafkaTopic
+from penstock.endpoints.log import Log
 from penstock.formats import Format, Malformed, Xml
 from penstock.formats.arrow import arrow_type
 from penstock.formats.xml import parse
@@ -107,7 +109,12 @@ class TaskWriter:
 
 
 def _without_secrets(target: Target) -> Target:
-    return replace(target, table=None, log=replace(target.log, token="") if target.log is not None else None)
+    match target.topic:
+        case Log():
+            return replace(target, topic=replace(target.topic, token=""))
+        case KafkaTopic():
+            return replace(target, topic=replace(target.topic, options=()))
+    return replace(target, table=None)
 
 
 class LineWriter:

@@ -132,6 +132,19 @@ class Sender(Packets):
         self._headers["name_length"][:count] = address_sizes
         self._several(count)
 
+    def send(self, count: int) -> None:
+        """The first rows go to where the socket is connected to."""
+        if LIBRARY is None:
+            for row in range(count):
+                try:
+                    self.socket.send(self.data[row, : int(self.sizes[row])].tobytes())
+                except OSError:
+                    self.lost += 1
+            return
+        self._vectors["length"][:count] = self.sizes[:count]
+        self._headers["name_length"][:count] = 0
+        self._several(count)
+
     def _one_by_one(self, count: int) -> None:
         for row in range(count):
             try:

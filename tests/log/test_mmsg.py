@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from penstock.log.server import mmsg
+from penstock.log import mmsg
 
 
 @pytest.fixture(params=["127.0.0.1", "::1"])

@@ -1,0 +1,47 @@
+"""Servers and logs that are open: each once, from the first batch of a run to its end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+
+
+class Closing(Protocol):
+    def close(self) -> None: ...
+
+
+_T = TypeVar("_T", bound=Closing)
+_lock = threading.RLock()
+_open: dict[Hashable, Any] = {}
+_holds = 0
+
+
+@contextmanager
+def holding() -> Iterator[None]:
+    """What is opened meanwhile stays open until the end of this."""
+    global _holds
+    with _lock:
+        _holds += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _holds -= 1
+            while _open and not _holds:
+                _open.popitem()[1].close()
+
+
+@contextmanager
+def held(place: Hashable, make: Callable[[], _T], drop: bool = True) -> Iterator[_T]:
+    """What is open at a place, for one thread at a time; after an error it is opened anew if `drop` says so."""
+    with holding(), _lock:
+        if place not in _open:
+            _open[place] = make()
+        try:
+            yield _open[place]
+        except BaseException:
+            if drop:
+                _open.pop(place).close()
+            raise
