@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import MappingProxyType
@@ -72,10 +72,24 @@ class Log:
         return MappingProxyType(dict(self._topics.known))
 
     def append(
-        self, topic: str, partition: int, frame: Frame, acknowledge: Acknowledge = Acknowledge.FSYNCED
+        self, topic: str, partition: int, frame: Frame, acknowledge: Acknowledge = Acknowledge.FSYNCED, *,
+        ask: bool = True,
     ) -> Future[Receipt]:
-        """Give messages their offsets. The future ends when they are as safe as `acknowledge` says, or cannot be."""
-        return self._partition(topic, partition).append(frame, acknowledge)
+        """Give messages their offsets. The future ends when they are as safe as `acknowledge` says, or cannot be.
+
+        Who appends many at once says so by `ask=False`, and calls `ask` behind the last one.
+        """
+        return self._partition(topic, partition).append(frame, acknowledge, ask=ask)
+
+    def append_singles(
+        self, topic: str, partition: int, frames: Sequence[Frame], acknowledge: Acknowledge
+    ) -> list[Future[Receipt]]:
+        """Many frames of one message each at once, which costs less than one after the other; then call `ask`."""
+        return self._partition(topic, partition).append_singles(frames, acknowledge)
+
+    def ask(self, topic: str, partition: int) -> None:
+        """Have what was appended without asking written, if somebody waits for that or there is enough of it."""
+        self._partition(topic, partition).ask()
 
     def read(
         self, topic: str, partition: int, offset: int, *, most_bytes: int = MOST_BYTES, most_messages: int | None = None

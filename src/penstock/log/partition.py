@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -55,7 +55,7 @@ class Partition:
         self._healed = 0.0
         self._failure, self._failures = "", 0
         self._refusal = type(self.store.refused) if self.store.refused else NotAcknowledged
-        self._closing = self._closed = False
+        self._closing = self._closed = self._is_due = False
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
         self._commit = threading.RLock()
@@ -65,7 +65,8 @@ class Partition:
 
     # ---- appending
 
-    def append(self, frame: Frame, mode: Acknowledge) -> Future[Receipt]:
+    def append(self, frame: Frame, mode: Acknowledge, *, ask: bool = True) -> Future[Receipt]:
+        """Without `ask` it may not be acknowledged before `ask` is called, or somebody else's push is."""
         future: Future[Receipt] = Future()
         future.set_running_or_notify_cancel()
         if frame.header.columns & OFFSETS or frame.header.producer == SEVERAL:
@@ -81,19 +82,110 @@ class Partition:
                     raise LogClosed(f"the log of {self._place()} is being closed", None, "open it again")
                 if self.broken is None and self.stack.fits(frame.header):
                     visible = self.visible
-                    ask = self._take(frame, mode, future)
+                    is_due = self._take(frame, mode, future)
                     told = self.visible > visible
                     break
             self._make_room()
             if self.store.timeout is not None:
                 self._wait_for_room(frame, since + self.store.timeout)
-        if ask:
+        if not is_due:
+            self._committer.later(self)
+        elif ask:
             self._committer.ask(self)
         else:
-            self._committer.later(self)
+            self._is_due = True
         if told:
             self._tell()
         return future
+
+    def ask(self) -> None:
+        """Have what was appended without asking written, if somebody waits for that or there is enough of it."""
+        if self._is_due:
+            self._is_due = False
+            self._committer.ask(self)
+
+    def append_singles(self, frames: Sequence[Frame], mode: Acknowledge) -> list[Future[Receipt]]:
+        """Frames of one message each, of whomever, which are put into the levels as one; without asking.
+
+        What `append` would raise for one of them is the exception of its future.
+        """
+        with self._lock:
+            is_usual = not (self._closed or self._closing) and self.broken is None and (
+                mode is not Acknowledge.FSYNCED or self.store.fsyncs
+            )  # fmt: skip
+            if is_usual and self.stack.fits(*[frame.header for frame in frames]):
+                visible = self.visible
+                futures = self._take_singles(frames, mode)
+                told = self.visible > visible
+                is_later = not self._is_due and self.lags_since is not None
+            else:
+                futures = []
+        if not futures:
+            return [self._append_alone(frame, mode) for frame in frames]
+        if is_later:
+            self._committer.later(self)
+        if told:
+            self._tell()
+        return futures
+
+    def _append_alone(self, frame: Frame, mode: Acknowledge) -> Future[Receipt]:
+        try:
+            return self.append(frame, mode, ask=False)
+        except LogError as error:
+            failed: Future[Receipt] = Future()
+            failed.set_exception(error)
+            return failed
+
+    def _take_singles(self, frames: Sequence[Frame], mode: Acknowledge) -> list[Future[Receipt]]:
+        futures: list[Future[Receipt]] = []
+        taken: list[Frame] = []
+        first = self.next
+        owed: list[Future[Receipt]] = []
+        for frame in frames:
+            future: Future[Receipt] = Future()
+            future.set_running_or_notify_cancel()
+            futures.append(future)
+            run = frame.runs[0]
+            if run.producer != NOBODY:
+                try:
+                    repeated = self.producers.duplicate(run)
+                except LogError as error:
+                    future.set_exception(error)
+                    continue
+                if repeated is not None:
+                    self._is_due |= self._repeat(repeated, mode, future)
+                    continue
+                self.producers.add((run,), first + len(taken))
+            taken.append(frame)
+            owed.append(future)
+        if taken:
+            self._put_singles(taken, mode, owed)
+        return futures
+
+    def _put_singles(self, frames: Sequence[Frame], mode: Acknowledge, futures: Sequence[Future[Receipt]]) -> None:
+        first = self.next
+        joined = Frame.of_singles(frames, first, self.store.durable)
+        held = self.stack.write(joined)
+        self.next = first + len(frames)
+        if mode is Acknowledge.MEMORY and not held:
+            mode = Acknowledge.WRITTEN
+        self.bytes_in += joined.bytes
+        if self.lags_since is None:
+            self.lags_since = time.monotonic()
+        receipts = [Receipt(self.topic, self.number, offset, 1, mode) for offset in range(first, self.next)]
+        if mode is not Acknowledge.MEMORY:
+            self._is_due = True
+            for receipt, future in zip(receipts, futures, strict=True):
+                self._waiting.add(Waiter(receipt.first + 1, mode, receipt, future))
+            return
+        self._promised = self.next
+        self._is_due |= self.stack.wants_storing
+        if self._waiting:
+            self._waiting.add(Waiter(self.next, mode, receipts[-1]))
+        else:
+            self._see(self.next)
+        for receipt, future in zip(receipts, futures, strict=True):
+            future.set_result(receipt)
 
     def _take(self, frame: Frame, mode: Acknowledge, future: Future[Receipt]) -> bool:
         """Put a frame into the first level; whether the committer should come at once."""

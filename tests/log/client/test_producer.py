@@ -143,15 +143,16 @@ def test_a_batch_that_fails_says_so_and_the_next_ones_go_on(
     server: Server, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when a disk is full for a moment: one batch in the middle of several on the way is not stored."""
-    append, calls = server.service.append, []
+    producers = log._partition("orders", 0).producers
+    duplicate, calls = producers.duplicate, []
 
-    def failing(topic: str, partition: int, frame: Any, mode: Any) -> Any:
-        calls.append(frame.count)
+    def failing(run: Any) -> Any:
+        calls.append(run)
         if len(calls) == 3:
             raise BadSettings("no")
-        return append(topic, partition, frame, mode)
+        return duplicate(run)
 
-    monkeypatch.setattr(server.service, "append", failing)
+    monkeypatch.setattr(producers, "duplicate", failing)
     with Producer(server.address, batch_bytes=1) as producer:
         sent = [producer.send("orders", b"%d" % number, partition=0) for number in range(20)]
         results = []

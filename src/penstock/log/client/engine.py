@@ -113,7 +113,8 @@ class Engine:
     def wake(self) -> None:
         if not self._is_woken:
             self._is_woken = True
-            self.loop.call_soon_threadsafe(self.pump)
+            is_here = asyncio._get_running_loop() is self.loop
+            (self.loop.call_soon if is_here else self.loop.call_soon_threadsafe)(self.pump)
 
     @property
     def is_full(self) -> bool:

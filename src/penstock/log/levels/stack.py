@@ -29,9 +29,9 @@ class Stack:
         self._aside_bytes = 0
         self._built = False
 
-    def fits(self, header: Header) -> bool:
-        """Whether such a frame can be taken before something is stored."""
-        waiting, size = self.unstored, joined_bytes(header)
+    def fits(self, *headers: Header) -> bool:
+        """Whether such frames can be taken before something is stored."""
+        waiting, size = self.unstored, sum(map(joined_bytes, headers))
         return not waiting or waiting + size <= (self.levels[-1].largest if self.levels else _MOST_ASIDE)
 
     @property

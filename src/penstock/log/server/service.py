@@ -9,17 +9,22 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from penstock.log.errors import LogError
 from penstock.log.frame import LARGEST_FRAME, Frame
 from penstock.log.log import Log
 from penstock.log.records import Receipt
 from penstock.log.server.listening import Listening
 from penstock.log.server.pulls import STOPPING
 from penstock.log.settings import Acknowledge
+from penstock.log.single import is_single
 from penstock.log.wire import requests, tcp
 from penstock.log.wire.errors import BadRequest
 from penstock.log.wire.requests import Said
@@ -54,6 +59,21 @@ class Counters:
     udp_pulls: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Push:
+    """Messages that a connection has sent and that are not appended yet."""
+
+    connection: Connection
+    number: int
+    size: int
+    frame: Frame
+    mode: Acknowledge
+
+
+def _kind(push: Push) -> tuple[bool, Acknowledge]:
+    return is_single(push.frame.header), push.mode
+
+
 class Service:
     def __init__(self, log: Log, listening: Listening, loop: asyncio.AbstractEventLoop) -> None:
         self.log, self.listening, self.loop = log, listening, loop
@@ -67,6 +87,7 @@ class Service:
         self._threads = ThreadPoolExecutor(_THREADS, "penstock-log-read")
         self._done: deque[tuple[Connection, int, int, Future[Receipt]]] = deque()
         self._is_draining = False
+        self._pushes: dict[tuple[str, int], list[Push]] = {}
         self._watches: dict[tuple[str, int], _Watch] = {}
 
     def append(self, topic: str, partition: int, frame: Frame, mode: Acknowledge) -> Future[Receipt]:
@@ -75,6 +96,47 @@ class Service:
         self.counters.pushed_messages += frame.count
         self.counters.pushed_bytes += frame.bytes
         return self.log.append(topic, partition, frame, mode)
+
+    def push(self, topic: str, partition: int, push: Push) -> None:
+        """In the event loop: what all connections push in one turn of it is appended and written together.
+
+        Otherwise the first of them would be written and fsynced alone, and all others wait for that.
+        """
+        if self.is_stopping.is_set():
+            raise STOPPING
+        if not self._pushes:
+            self.loop.call_soon(self._append_pushes)
+        self._pushes.setdefault((topic, partition), []).append(push)
+
+    def _append_pushes(self) -> None:
+        pushes, self._pushes = self._pushes, {}
+        for (topic, partition), waiting in pushes.items():
+            for (are_single, mode), group in groupby(waiting, _kind):
+                self._append_group(topic, partition, list(group), mode, are_single)
+            with suppress(LogError):  # then nothing was appended
+                self.log.ask(topic, partition)
+
+    def _append_group(
+        self, topic: str, partition: int, pushes: list[Push], mode: Acknowledge, are_single: bool
+    ) -> None:
+        if not are_single and len(pushes) > 1:
+            for push in pushes:
+                self._append_group(topic, partition, [push], mode, are_single)
+            return
+        frames = [push.frame for push in pushes]
+        self.counters.pushed_messages += sum(frame.count for frame in frames)
+        self.counters.pushed_bytes += sum(frame.bytes for frame in frames)
+        try:
+            if len(frames) > 1:
+                futures = self.log.append_singles(topic, partition, frames, mode)
+            else:
+                futures = [self.log.append(topic, partition, frames[0], mode, ask=False)]
+        except Exception as error:
+            for push in pushes:
+                push.connection.refused(push.number, push.size, error)
+            return
+        for push, future in zip(pushes, futures, strict=True):
+            future.add_done_callback(partial(self.done, push.connection, push.number, push.size))
 
     def in_thread(self, call: Callable[[], _Result]) -> asyncio.Future[_Result]:
         return self.loop.run_in_executor(self._threads, call)

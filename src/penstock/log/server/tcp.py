@@ -19,6 +19,7 @@ from penstock.errors import PenstockError
 from penstock.log.errors import BadFrame
 from penstock.log.frame import OFFSETS, SEVERAL, Frame
 from penstock.log.server.pulls import Puller
+from penstock.log.server.service import Push
 from penstock.log.settings import Acknowledge
 from penstock.log.wire import requests, tcp
 from penstock.log.wire.errors import BadRequest, Number, TooMany, WrongToken, number_of
@@ -126,13 +127,19 @@ class Connection(asyncio.Protocol):
         try:
             mode = Acknowledge.of(request.acknowledge)
             frame = received_frame(packed.bulk)
-            future = self.service.append(request.topic, request.partition, frame, mode)
+            self.service.push(request.topic, request.partition, Push(self, number, size, frame, mode))
         except Exception as error:
             self.refuse(number, error, size)
             return
         self.in_flight += size
         self.service.in_flight += size
-        future.add_done_callback(partial(self.service.done, self, number, size))
+        self.hold()
+
+    def refused(self, number: int, size: int, error: BaseException) -> None:
+        """In the event loop: the log did not take a push."""
+        self.in_flight -= size
+        self.service.in_flight -= size
+        self.refuse(number, error, size)
         self.hold()
 
     def pushed(self, number: int, size: int, future: Future[Any]) -> None:
