@@ -266,14 +266,8 @@ class Frame:
     @staticmethod
     def of_singles(frames: Sequence[Frame], base: int, durable: int) -> Frame:
         """What `join` does for frames of one value each, wherever they were before: many tiny publishers make many."""
-        headers = [frame.header for frame in frames]
-        offsets = np.zeros(len(frames) + 1, np.int32)
-        np.cumsum([header.values for header in headers], out=offsets[1:])
-        start = single.VALUE
-        data = b"".join([frame.data[start : start + frame.header.values] for frame in frames])
-        times = np.array([header.earliest for header in headers], np.int64)
-        runs = merged_runs([Run(header.producer, header.sequence, header.epoch, 1) for header in headers])
-        return _made(Column(offsets, memoryview(data)), None, None, times, runs, base, None, durable)
+        views = [frame.data for frame in frames]
+        return Frame(*single.joined(views, [frame.header for frame in frames], base, durable))
 
     @staticmethod
     def parse(data: Buffer, *, trusted: bool = False) -> Frame:

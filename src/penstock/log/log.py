@@ -23,6 +23,7 @@ from penstock.log.store.disk import Disk, RealDisk
 from penstock.log.store.finding import Finding
 from penstock.log.store.retention import retain_every
 from penstock.log.topics import KAFKA_NOTE, Topics
+from penstock.log.waiting import Answer
 
 MOST_BYTES = 1 << 20
 
@@ -82,10 +83,10 @@ class Log:
         return self._partition(topic, partition).append(frame, acknowledge, ask=ask)
 
     def append_singles(
-        self, topic: str, partition: int, frames: Sequence[Frame], acknowledge: Acknowledge
-    ) -> list[Future[Receipt]]:
+        self, topic: str, partition: int, frames: Sequence[Frame], acknowledge: Acknowledge, answers: Sequence[Answer]
+    ) -> None:
         """Many frames of one message each at once, which costs less than one after the other; then call `ask`."""
-        return self._partition(topic, partition).append_singles(frames, acknowledge)
+        self._partition(topic, partition).append_singles(frames, acknowledge, answers)
 
     def ask(self, topic: str, partition: int) -> None:
         """Have what was appended without asking written, if somebody waits for that or there is enough of it."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from penstock.log.errors import BadFrame, KafkaUnavailable, LogClosed, LogError, NotAcknowledged, OffsetOutOfRange
-from penstock.log.frame import NOBODY, OFFSETS, SEVERAL, Frame
+from penstock.log.frame import NOBODY, OFFSETS, SEVERAL, Frame, Run
 from penstock.log.last import Last
 from penstock.log.levels.stack import STORE, Stack
 from penstock.log.producers import Batch, Producers
@@ -23,7 +23,7 @@ from penstock.log.store.disk import Disk
 from penstock.log.store.finding import Finding
 from penstock.log.store.opening import open_store
 from penstock.log.store.store import gone
-from penstock.log.waiting import Waiter, Waiting
+from penstock.log.waiting import Answer, Waiter, Waiting
 
 _HEAL_EVERY = 1.0
 _LOOKED_AT = 1 << 20
@@ -104,65 +104,76 @@ class Partition:
             self._is_due = False
             self._committer.ask(self)
 
-    def append_singles(self, frames: Sequence[Frame], mode: Acknowledge) -> list[Future[Receipt]]:
+    def append_singles(self, frames: Sequence[Frame], mode: Acknowledge, answers: Sequence[Answer]) -> None:
         """Frames of one message each, of whomever, which are put into the levels as one; without asking.
 
-        What `append` would raise for one of them is the exception of its future.
+        What `append` would raise for one of them is the exception of its answer.
         """
         with self._lock:
             is_usual = not (self._closed or self._closing) and self.broken is None and (
                 mode is not Acknowledge.FSYNCED or self.store.fsyncs
             )  # fmt: skip
-            if is_usual and self.stack.fits(*[frame.header for frame in frames]):
+            fits = is_usual and self.stack.fits(*[frame.header for frame in frames])
+            if fits:
                 visible = self.visible
-                futures = self._take_singles(frames, mode)
+                failed = self._take_singles(frames, mode, answers)
                 told = self.visible > visible
                 is_later = not self._is_due and self.lags_since is not None
-            else:
-                futures = []
-        if not futures:
-            return [self._append_alone(frame, mode) for frame in frames]
+        if not fits:
+            for frame, answer in zip(frames, answers, strict=True):
+                self._append_alone(frame, mode, answer)
+            return
+        for answer, error in failed:
+            answer.set_exception(error)
         if is_later:
             self._committer.later(self)
         if told:
             self._tell()
-        return futures
 
-    def _append_alone(self, frame: Frame, mode: Acknowledge) -> Future[Receipt]:
+    def _append_alone(self, frame: Frame, mode: Acknowledge, answer: Answer) -> None:
+        """As `append` does it, which may wait for room."""
+
+        def pass_on(future: Future[Receipt]) -> None:
+            error = future.exception()
+            if error is None:
+                answer.set_result(future.result())
+            else:
+                answer.set_exception(error)
+
         try:
-            return self.append(frame, mode, ask=False)
+            future = self.append(frame, mode, ask=False)
         except LogError as error:
-            failed: Future[Receipt] = Future()
-            failed.set_exception(error)
-            return failed
+            answer.set_exception(error)
+        else:
+            future.add_done_callback(pass_on)
 
-    def _take_singles(self, frames: Sequence[Frame], mode: Acknowledge) -> list[Future[Receipt]]:
-        futures: list[Future[Receipt]] = []
+    def _take_singles(
+        self, frames: Sequence[Frame], mode: Acknowledge, answers: Sequence[Answer]
+    ) -> list[tuple[Answer, LogError]]:
+        """Those that are refused."""
+        failed: list[tuple[Answer, LogError]] = []
         taken: list[Frame] = []
-        first = self.next
-        owed: list[Future[Receipt]] = []
-        for frame in frames:
-            future: Future[Receipt] = Future()
-            future.set_running_or_notify_cancel()
-            futures.append(future)
-            run = frame.runs[0]
-            if run.producer != NOBODY:
+        owed: list[Answer] = []
+        for frame, answer in zip(frames, answers, strict=True):
+            header = frame.header
+            if header.producer != NOBODY:
+                run = Run(header.producer, header.sequence, header.epoch, 1)
                 try:
                     repeated = self.producers.duplicate(run)
                 except LogError as error:
-                    future.set_exception(error)
+                    failed.append((answer, error))
                     continue
                 if repeated is not None:
-                    self._is_due |= self._repeat(repeated, mode, future)
+                    self._is_due |= self._repeat(repeated, mode, answer)
                     continue
-                self.producers.add((run,), first + len(taken))
+                self.producers.add((run,), self.next + len(taken))
             taken.append(frame)
-            owed.append(future)
+            owed.append(answer)
         if taken:
             self._put_singles(taken, mode, owed)
-        return futures
+        return failed
 
-    def _put_singles(self, frames: Sequence[Frame], mode: Acknowledge, futures: Sequence[Future[Receipt]]) -> None:
+    def _put_singles(self, frames: Sequence[Frame], mode: Acknowledge, answers: Sequence[Answer]) -> None:
         first = self.next
         joined = Frame.of_singles(frames, first, self.store.durable)
         held = self.stack.write(joined)
@@ -175,8 +186,8 @@ class Partition:
         receipts = [Receipt(self.topic, self.number, offset, 1, mode) for offset in range(first, self.next)]
         if mode is not Acknowledge.MEMORY:
             self._is_due = True
-            for receipt, future in zip(receipts, futures, strict=True):
-                self._waiting.add(Waiter(receipt.first + 1, mode, receipt, future))
+            for receipt, answer in zip(receipts, answers, strict=True):
+                self._waiting.add(Waiter(receipt.first + 1, mode, receipt, answer))
             return
         self._promised = self.next
         self._is_due |= self.stack.wants_storing
@@ -184,8 +195,8 @@ class Partition:
             self._waiting.add(Waiter(self.next, mode, receipts[-1]))
         else:
             self._see(self.next)
-        for receipt, future in zip(receipts, futures, strict=True):
-            future.set_result(receipt)
+        for receipt, answer in zip(receipts, answers, strict=True):
+            answer.set_result(receipt)
 
     def _take(self, frame: Frame, mode: Acknowledge, future: Future[Receipt]) -> bool:
         """Put a frame into the first level; whether the committer should come at once."""
@@ -215,7 +226,7 @@ class Partition:
         future.set_result(receipt)
         return self.stack.wants_storing
 
-    def _repeat(self, batch: Batch, mode: Acknowledge, future: Future[Receipt]) -> bool:
+    def _repeat(self, batch: Batch, mode: Acknowledge, future: Answer) -> bool:
         """Answer a push that is there already as if it were new: not before it is as durable as this one asks."""
         receipt = Receipt(self.topic, self.number, batch.offset, batch.messages, mode, duplicate=True)
         end = 0 if batch.offset < 0 else batch.offset + batch.messages

@@ -185,11 +185,11 @@ def breaking(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     pushes = [0, 0]
     pushed = Connection.pushed
 
-    def broken(self: Connection, number: int, size: int, future: Any) -> None:
+    def broken(self: Connection, push: Any) -> None:
         pushes[0] += 1
         if pushes[1] and pushes[0] % pushes[1] == 0 and self.transport is not None:
             self.transport.abort()
-        pushed(self, number, size, future)
+        pushed(self, push)
 
     monkeypatch.setattr(Connection, "pushed", broken)
     return pushes
@@ -247,7 +247,7 @@ def test_the_buffer_is_bounded(serving: Callable[..., Server], monkeypatch: pyte
     server = serving()
     stuck = threading.Event()
     append = server.service.append
-    monkeypatch.setattr(server.service, "append", lambda *given: stuck.wait(20) and append(*given))
+    monkeypatch.setattr(server.service, "append", lambda *given, ask: stuck.wait(20) and append(*given, ask=ask))
     producer = Producer(server.address, buffer_bytes=10_000, batch_bytes=1000, retry_for=0.5)
     with pytest.raises(TooMany, match="bytes of messages have no answer"):
         list(map(partial(producer.send, "orders"), [bytes(500)] * 100))

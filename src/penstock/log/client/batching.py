@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Generator
@@ -52,7 +53,7 @@ class Sent:
 
         future = self._batch.future
         if not future.done():
-            loop = asyncio.get_running_loop()
+            loop, thread = asyncio.get_running_loop(), threading.get_ident()
             waiter: asyncio.Future[None] = loop.create_future()
 
             def wake() -> None:
@@ -61,7 +62,7 @@ class Sent:
 
             def answered(_: Future[Placed]) -> None:
                 # An asynchronous producer answers in this loop, where nobody has to be woken through a socket.
-                if asyncio._get_running_loop() is loop:
+                if threading.get_ident() == thread:
                     wake()
                 else:
                     loop.call_soon_threadsafe(wake)

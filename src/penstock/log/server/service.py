@@ -11,7 +11,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -59,15 +58,32 @@ class Counters:
     udp_pulls: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Push:
-    """Messages that a connection has sent and that are not appended yet."""
+    """Messages that a connection has sent, until they are answered. In whatever thread that is."""
 
+    service: Service
     connection: Connection
     number: int
     size: int
     frame: Frame
     mode: Acknowledge
+    place: tuple[str, int]
+    receipt: Receipt | None = None
+    error: BaseException | None = None
+
+    def set_result(self, receipt: Receipt) -> None:
+        self.receipt = receipt
+        self.service.done(self)
+
+    def set_exception(self, error: BaseException) -> None:
+        self.error = error
+        self.service.done(self)
+
+    def set_future(self, future: Future[Receipt]) -> None:
+        self.error = future.exception()
+        self.receipt = None if self.error is not None else future.result()
+        self.service.done(self)
 
 
 def _kind(push: Push) -> tuple[bool, Acknowledge]:
@@ -85,58 +101,74 @@ class Service:
         self.in_flight = 0
         self.is_stopping = threading.Event()
         self._threads = ThreadPoolExecutor(_THREADS, "penstock-log-read")
-        self._done: deque[tuple[Connection, int, int, Future[Receipt]]] = deque()
-        self._is_draining = False
+        self._done: deque[Push] = deque()
+        self._is_draining = self._is_appending = False
         self._pushes: dict[tuple[str, int], list[Push]] = {}
+        self._unanswered: dict[tuple[str, int], int] = {}
         self._watches: dict[tuple[str, int], _Watch] = {}
 
-    def append(self, topic: str, partition: int, frame: Frame, mode: Acknowledge) -> Future[Receipt]:
+    def append(
+        self, topic: str, partition: int, frame: Frame, mode: Acknowledge, *, ask: bool = True
+    ) -> Future[Receipt]:
         if self.is_stopping.is_set():
             raise STOPPING
         self.counters.pushed_messages += frame.count
         self.counters.pushed_bytes += frame.bytes
-        return self.log.append(topic, partition, frame, mode)
+        return self.log.append(topic, partition, frame, mode, ask=ask)
 
-    def push(self, topic: str, partition: int, push: Push) -> None:
-        """In the event loop: what all connections push in one turn of it is appended and written together.
+    def push(self, push: Push) -> None:
+        """In the event loop: what all connections push while others' pushes are written is written together.
 
         Otherwise the first of them would be written and fsynced alone, and all others wait for that.
         """
         if self.is_stopping.is_set():
             raise STOPPING
-        if not self._pushes:
+        if not self._is_appending:
+            self._is_appending = True
             self.loop.call_soon(self._append_pushes)
-        self._pushes.setdefault((topic, partition), []).append(push)
+        self._pushes.setdefault(push.place, []).append(push)
 
     def _append_pushes(self) -> None:
-        pushes, self._pushes = self._pushes, {}
-        for (topic, partition), waiting in pushes.items():
-            for (are_single, mode), group in groupby(waiting, _kind):
-                self._append_group(topic, partition, list(group), mode, are_single)
-            with suppress(LogError):  # then nothing was appended
-                self.log.ask(topic, partition)
+        self._is_appending = False
+        for place in list(self._pushes):
+            if not self._may_wait(place):
+                self._append_at(place, self._pushes.pop(place))
 
-    def _append_group(
-        self, topic: str, partition: int, pushes: list[Push], mode: Acknowledge, are_single: bool
-    ) -> None:
-        if not are_single and len(pushes) > 1:
-            for push in pushes:
-                self._append_group(topic, partition, [push], mode, are_single)
-            return
+    def _may_wait(self, place: tuple[str, int]) -> bool:
+        """Whether others of this partition are being written, and nobody asks for an answer before that has ended.
+
+        Kafka has many writes on the way at a time: there is nothing to wait for.
+        """
+        if not self._unanswered.get(place) or self.log.settings.last is not None:
+            return False
+        return all(push.mode is not Acknowledge.MEMORY for push in self._pushes[place])
+
+    def _append_at(self, place: tuple[str, int], pushes: list[Push]) -> None:
+        self._unanswered[place] = self._unanswered.get(place, 0) + len(pushes)
+        for (are_single, mode), group in groupby(pushes, _kind):
+            if are_single:
+                self._append_singles(place, list(group), mode)
+            else:
+                for push in group:
+                    self._append_one(place, push)
+        with suppress(LogError):  # then nothing was appended
+            self.log.ask(*place)
+
+    def _append_singles(self, place: tuple[str, int], pushes: list[Push], mode: Acknowledge) -> None:
         frames = [push.frame for push in pushes]
-        self.counters.pushed_messages += sum(frame.count for frame in frames)
+        self.counters.pushed_messages += len(frames)
         self.counters.pushed_bytes += sum(frame.bytes for frame in frames)
         try:
-            if len(frames) > 1:
-                futures = self.log.append_singles(topic, partition, frames, mode)
-            else:
-                futures = [self.log.append(topic, partition, frames[0], mode, ask=False)]
-        except Exception as error:
+            self.log.append_singles(*place, frames, mode, pushes)
+        except LogError as error:
             for push in pushes:
-                push.connection.refused(push.number, push.size, error)
-            return
-        for push, future in zip(pushes, futures, strict=True):
-            future.add_done_callback(partial(self.done, push.connection, push.number, push.size))
+                push.set_exception(error)
+
+    def _append_one(self, place: tuple[str, int], push: Push) -> None:
+        try:
+            self.append(*place, push.frame, push.mode, ask=False).add_done_callback(push.set_future)
+        except Exception as error:
+            push.set_exception(error)
 
     def in_thread(self, call: Callable[[], _Result]) -> asyncio.Future[_Result]:
         return self.loop.run_in_executor(self._threads, call)
@@ -148,18 +180,24 @@ class Service:
 
     # ---- pushes that the log has answered: the event loop is woken once for many of them
 
-    def done(self, connection: Connection, number: int, size: int, future: Future[Receipt]) -> None:
+    def done(self, push: Push) -> None:
         """In whatever thread."""
-        self._done.append((connection, number, size, future))
+        self._done.append(push)
         if not self._is_draining:
             self._is_draining = True
             self.loop.call_soon_threadsafe(self._drain)
 
     def _drain(self) -> None:
         self._is_draining = False
+        answered: list[Push] = []
         while self._done:
-            connection, number, size, future = self._done.popleft()
-            connection.pushed(number, size, future)
+            push = self._done.popleft()
+            self._unanswered[push.place] -= 1
+            answered.append(push)
+        if self._pushes:
+            self._append_pushes()
+        for push in answered:
+            push.connection.pushed(push)
         if self.paused and self.in_flight <= self.listening.most_in_flight:
             for each in list(self.paused):
                 each.hold()

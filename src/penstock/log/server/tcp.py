@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -127,7 +126,8 @@ class Connection(asyncio.Protocol):
         try:
             mode = Acknowledge.of(request.acknowledge)
             frame = received_frame(packed.bulk)
-            self.service.push(request.topic, request.partition, Push(self, number, size, frame, mode))
+            place = request.topic, request.partition
+            self.service.push(Push(self.service, self, number, size, frame, mode, place))
         except Exception as error:
             self.refuse(number, error, size)
             return
@@ -135,26 +135,19 @@ class Connection(asyncio.Protocol):
         self.service.in_flight += size
         self.hold()
 
-    def refused(self, number: int, size: int, error: BaseException) -> None:
-        """In the event loop: the log did not take a push."""
-        self.in_flight -= size
-        self.service.in_flight -= size
-        self.refuse(number, error, size)
-        self.hold()
-
-    def pushed(self, number: int, size: int, future: Future[Any]) -> None:
+    def pushed(self, push: Push) -> None:
         """In the event loop, after the log has answered."""
-        self.in_flight -= size
-        self.service.in_flight -= size
+        self.in_flight -= push.size
+        self.service.in_flight -= push.size
         if self.transport is None:
             return
-        error = future.exception()
-        if error is not None:
-            self.refuse(number, error, size)
+        receipt = push.receipt
+        if receipt is None:
+            assert push.error is not None
+            self.refuse(push.number, push.error, push.size)
         else:
-            receipt = future.result()
-            self.reply(number, requests.Pushed(
-                receipt.first, receipt.count, str(receipt.acknowledged), receipt.duplicate, size
+            self.reply(push.number, requests.Pushed(
+                receipt.first, receipt.count, str(receipt.acknowledged), receipt.duplicate, push.size
             ))  # fmt: skip
         self.hold()
 
