@@ -101,6 +101,10 @@ class Log:
     def ends(self, topic: str, partition: int) -> Ends:
         return self._partition(topic, partition).ends()
 
+    def held(self, topic: str, partition: int) -> int:
+        """Messages from this offset on are in memory."""
+        return self._partition(topic, partition).held()
+
     def offset_at(self, topic: str, partition: int, time: int) -> int:
         """The first offset whose message is not before `time` (microseconds), or the end."""
         return self._partition(topic, partition).offset_at(time)

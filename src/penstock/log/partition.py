@@ -415,6 +415,10 @@ class Partition:
         with self._lock:
             return Ends(self.store.first, self.visible, self.store.durable)
 
+    def held(self) -> int:
+        with self._lock:
+            return min(self.stack.held(self.next), self.visible)
+
     def numbered(self, producer: int) -> tuple[int, int] | None:
         with self._lock:
             return self.producers.last(producer)

@@ -83,6 +83,10 @@ class Stack:
             level.counters.misses += 1  # forwarded
         return None
 
+    def held(self, next: int) -> int:
+        """From which offset on the messages are in memory: `next` if none is."""
+        return min([level.first for level in self.levels if level.settings.kind is not Kind.MAPPED], default=next)
+
     def truncate(self, offset: int) -> None:
         """Take back the messages from `offset` on."""
         self._keep_aside([frame for frame in self._aside if frame.first < offset])
