@@ -49,7 +49,10 @@ class Served:
         consumer = Consumer(settings)
         consumer.assign([TopicPartition(topic, 0, 0)])
         found: list[bytes] = []
-        while len(found) < count and (messages := consumer.consume(_READ, _QUIET_SECONDS)):
+        while len(found) < count:
+            messages = consumer.consume(min(_READ, count - len(found)), _QUIET_SECONDS)
+            if not messages:
+                break
             found.extend(message.value() for message in messages)
         consumer.close()
         return found

@@ -51,7 +51,8 @@ class Served:
         found: list[bytes] = []
         try:
             while len(found) < count:
-                found.extend(one.data for one in await subscription.fetch(_FETCHED, timeout=2))
+                wanted = min(_FETCHED, count - len(found))
+                found.extend(one.data for one in await subscription.fetch(wanted, timeout=2))
         except TimeoutError:
             pass
         await client.close()
