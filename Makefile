@@ -5,11 +5,11 @@ BIN := .venv/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint soak bench bench-spine bench-state bench-log bench-memory cluster kafka clean
+.PHONY: help demo test lint soak bench bench-spine bench-state bench-log bench-log-spark bench-memory cluster kafka clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.java ## run the demonstration
 	@$(BIN)/penstock demo
@@ -35,9 +35,12 @@ bench-spine: .venv/.java ## measure the main path: messages per second and laten
 bench-state: .venv/.java ## measure steps that remember: a hundred thousand to ten million keys
 	@$(BIN)/python -m penstock.bench.state
 
-bench-log: .venv/.java ## measure Spark's ends of the message log: reading against Parquet, and a route from log to log
+bench-log: .venv/.java ## measure the message log: the paper's figures, and NATS, Redis, RabbitMQ and Kafka beside it
+	@$(BIN)/python -m penstock.bench.log $(OPTIONS)
+
+bench-log-spark: .venv/.java ## measure Spark's ends of the message log: reading against Parquet, and a route from log to log
 	@$(BIN)/python -m penstock.formats.compiled.compilation
-	@$(BIN)/python -m penstock.bench.logspark $(OPTIONS)
+	@$(BIN)/python -m penstock.bench.log spark $(OPTIONS)
 
 bench-memory: .venv/.java ## run a stream for ten minutes and watch its memory
 	@$(BIN)/python -m penstock.bench.memory

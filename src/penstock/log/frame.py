@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
+from penstock.log import single
 from penstock.log.columns import Column, column_of, joined_columns
 from penstock.log.errors import BadFrame
 from penstock.log.header import (
@@ -225,6 +226,9 @@ class Frame:
             raise BadFrame("a frame without messages", None, "leave it out")
         if any(other is not None and len(other) != len(values) for other in (keys, headers, times)):
             raise BadFrame("keys, headers or times are not as many as the values", None, "give one for each message")
+        if len(values) == 1 and keys is None and headers is None and type(values) is list and type(values[0]) is bytes:
+            moment = time.time_ns() // 1000 if times is None else int(times[0])
+            return Frame(*single.packed(values[0], moment, base, producer, epoch, sequence))
         stamps = time.time_ns() // 1000 if times is None else np.asarray(times, np.int64)
         value_column = column_of(values, "value")
         key_column = None if keys is None else column_of(keys, "key")
@@ -245,8 +249,8 @@ class Frame:
             assert frame.first == expected
             assert not frame.header.columns & OFFSETS
             expected += frame.count
-        if all(frame.header.messages == 1 and not frame.header.columns for frame in frames):
-            return _joined_singles(frames)
+        if all(single.is_single(frame.header) for frame in frames):
+            return Frame.of_singles(frames, frames[0].first, frames[-1].header.durable)
         counts = [frame.count for frame in frames]
         parts = [sections(frame.data, frame.header) for frame in frames]
         values = joined_columns([part.values for part in parts], counts)
@@ -260,6 +264,12 @@ class Frame:
         return _made(values, keys, headers, times, runs, frames[0].first, None, frames[-1].header.durable)
 
     @staticmethod
+    def of_singles(frames: Sequence[Frame], base: int, durable: int) -> Frame:
+        """What `join` does for frames of one value each, wherever they were before: many tiny publishers make many."""
+        views = [frame.data for frame in frames]
+        return Frame(*single.joined(views, [frame.header for frame in frames], base, durable))
+
+    @staticmethod
     def parse(data: Buffer, *, trusted: bool = False) -> Frame:
         """The frame at the start of `data`, checked. `trusted` leaves out what a right checksum of ours implies."""
         view = memoryview(data)
@@ -269,22 +279,9 @@ class Frame:
         frame = Frame(view[: header.length], header)
         if xxhash.xxh3_64_intdigest(frame.data[HEADER_BYTES:]) != header.body:
             raise BadFrame(f"the body of frame {header.base} does not have its checksum")
-        if not trusted:
+        if not trusted and not (single.is_single(header) and single.is_sound(frame.data, header)):
             check_structure(frame.data, header)
         return frame
-
-
-def _joined_singles(frames: Sequence[Frame]) -> Frame:
-    """What `join` does for frames of one value each: many tiny publishers make many of them."""
-    headers = [frame.header for frame in frames]
-    offsets = np.zeros(len(frames) + 1, np.int32)
-    np.cumsum([header.values for header in headers], out=offsets[1:])
-    start = HEADER_BYTES + 8
-    data = b"".join([frame.data[start : start + header.values] for frame, header in zip(frames, headers, strict=True)])
-    times = np.array([header.earliest for header in headers], np.int64)
-    runs = merged_runs([Run(header.producer, header.sequence, header.epoch, 1) for header in headers])
-    values = Column(offsets, memoryview(data))
-    return _made(values, None, None, times, runs, headers[0].base, None, headers[-1].durable)
 
 
 def _made(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +23,7 @@ from penstock.log.store.disk import Disk, RealDisk
 from penstock.log.store.finding import Finding
 from penstock.log.store.retention import retain_every
 from penstock.log.topics import KAFKA_NOTE, Topics
+from penstock.log.waiting import Answer
 
 MOST_BYTES = 1 << 20
 
@@ -72,16 +73,34 @@ class Log:
         return MappingProxyType(dict(self._topics.known))
 
     def append(
-        self, topic: str, partition: int, frame: Frame, acknowledge: Acknowledge = Acknowledge.FSYNCED
+        self, topic: str, partition: int, frame: Frame, acknowledge: Acknowledge = Acknowledge.FSYNCED, *,
+        ask: bool = True,
     ) -> Future[Receipt]:
-        """Give messages their offsets. The future ends when they are as safe as `acknowledge` says, or cannot be."""
-        return self._partition(topic, partition).append(frame, acknowledge)
+        """Give messages their offsets. The future ends when they are as safe as `acknowledge` says, or cannot be.
+
+        Who appends many at once says so by `ask=False`, and calls `ask` behind the last one.
+        """
+        return self._partition(topic, partition).append(frame, acknowledge, ask=ask)
+
+    def append_singles(
+        self, topic: str, partition: int, frames: Sequence[Frame], acknowledge: Acknowledge, answers: Sequence[Answer]
+    ) -> bool:
+        """Many frames of one message each at once, which costs less than one after the other; then call `ask`.
+
+        False if nothing was done, because there is no room now or something is wrong: append them one by one.
+        """
+        return self._partition(topic, partition).append_singles(frames, acknowledge, answers)
+
+    def ask(self, topic: str, partition: int) -> None:
+        """Have what was appended without asking written, if somebody waits for that or there is enough of it."""
+        self._partition(topic, partition).ask()
 
     def try_append(
-        self, topic: str, partition: int, frame: Frame, acknowledge: Acknowledge = Acknowledge.FSYNCED
+        self, topic: str, partition: int, frame: Frame, acknowledge: Acknowledge = Acknowledge.FSYNCED, *,
+        ask: bool = True,
     ) -> Future[Receipt] | None:
         """As `append`, for who must not wait: None if there is no room now."""
-        return self._partition(topic, partition).try_append(frame, acknowledge)
+        return self._partition(topic, partition).try_append(frame, acknowledge, ask=ask)
 
     def read(
         self, topic: str, partition: int, offset: int, *, most_bytes: int = MOST_BYTES, most_messages: int | None = None
@@ -91,6 +110,10 @@ class Log:
 
     def ends(self, topic: str, partition: int) -> Ends:
         return self._partition(topic, partition).ends()
+
+    def held(self, topic: str, partition: int) -> int:
+        """Messages from this offset on are in memory."""
+        return self._partition(topic, partition).held()
 
     def offset_at(self, topic: str, partition: int, time: int) -> int:
         """The first offset whose message is not before `time` (microseconds), or the end."""

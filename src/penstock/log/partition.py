@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from penstock.log.errors import BadFrame, KafkaUnavailable, LogClosed, LogError, NotAcknowledged, OffsetOutOfRange
-from penstock.log.frame import NOBODY, OFFSETS, SEVERAL, Frame
+from penstock.log.frame import NOBODY, OFFSETS, SEVERAL, Frame, Run
 from penstock.log.last import Last
 from penstock.log.levels.stack import STORE, Stack
 from penstock.log.producers import Batch, Producers
@@ -23,7 +23,7 @@ from penstock.log.store.disk import Disk
 from penstock.log.store.finding import Finding
 from penstock.log.store.opening import open_store
 from penstock.log.store.store import gone
-from penstock.log.waiting import Waiter, Waiting
+from penstock.log.waiting import Answer, Waiter, Waiting
 
 _HEAL_EVERY = 1.0
 _LOOKED_AT = 1 << 20
@@ -55,7 +55,7 @@ class Partition:
         self._healed = 0.0
         self._failure, self._failures = "", 0
         self._refusal = type(self.store.refused) if self.store.refused else NotAcknowledged
-        self._closing = self._closed = False
+        self._closing = self._closed = self._is_due = False
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
         self._commit = threading.RLock()
@@ -65,16 +65,19 @@ class Partition:
 
     # ---- appending
 
-    def append(self, frame: Frame, mode: Acknowledge) -> Future[Receipt]:
-        """Take a frame, after a wait for room if there is none."""
+    def append(self, frame: Frame, mode: Acknowledge, *, ask: bool = True) -> Future[Receipt]:
+        """Take a frame, after a wait for room if there is none.
+
+        Without `ask` it may not be acknowledged before `ask` is called, or somebody else's push is.
+        """
         since = time.monotonic()
-        while (future := self.try_append(frame, mode)) is None:
+        while (future := self.try_append(frame, mode, ask=ask)) is None:
             self._make_room()
             if self.store.timeout is not None:
                 self._wait_for_room(frame, since + self.store.timeout)
         return future
 
-    def try_append(self, frame: Frame, mode: Acknowledge) -> Future[Receipt] | None:
+    def try_append(self, frame: Frame, mode: Acknowledge, *, ask: bool = True) -> Future[Receipt] | None:
         """Take a frame if there is room for it now; None if that has to be waited for, or cannot be."""
         future: Future[Receipt] = Future()
         future.set_running_or_notify_cancel()
@@ -90,15 +93,98 @@ class Partition:
             if self.broken is not None or not self.stack.fits(frame.header):
                 return None
             visible = self.visible
-            ask = self._take(frame, mode, future)
+            is_due = self._take(frame, mode, future)
             told = self.visible > visible
-        if ask:
+        if not is_due:
+            self._committer.later(self)
+        elif ask:
             self._committer.ask(self)
         else:
-            self._committer.later(self)
+            self._is_due = True
         if told:
             self._tell()
         return future
+
+    def ask(self) -> None:
+        """Have what was appended without asking written, if somebody waits for that or there is enough of it."""
+        if self._is_due:
+            self._is_due = False
+            self._committer.ask(self)
+
+    def append_singles(self, frames: Sequence[Frame], mode: Acknowledge, answers: Sequence[Answer]) -> bool:
+        """Frames of one message each, of whomever, which are put into the levels as one; without asking.
+
+        False if nothing was done, because there is no room now or something is wrong: append them one by one. What that
+        would raise for one of them is the exception of its answer.
+        """
+        with self._lock:
+            is_usual = not (self._closed or self._closing) and self.broken is None and (
+                mode is not Acknowledge.FSYNCED or self.store.fsyncs
+            )  # fmt: skip
+            if not is_usual or not self.stack.fits(*[frame.header for frame in frames]):
+                return False
+            visible = self.visible
+            failed = self._take_singles(frames, mode, answers)
+            told = self.visible > visible
+            is_later = not self._is_due and self.lags_since is not None
+        for answer, error in failed:
+            answer.set_exception(error)
+        if is_later:
+            self._committer.later(self)
+        if told:
+            self._tell()
+        return True
+
+    def _take_singles(
+        self, frames: Sequence[Frame], mode: Acknowledge, answers: Sequence[Answer]
+    ) -> list[tuple[Answer, LogError]]:
+        """Those that are refused."""
+        failed: list[tuple[Answer, LogError]] = []
+        taken: list[Frame] = []
+        owed: list[Answer] = []
+        for frame, answer in zip(frames, answers, strict=True):
+            header = frame.header
+            if header.producer != NOBODY:
+                run = Run(header.producer, header.sequence, header.epoch, 1)
+                try:
+                    repeated = self.producers.duplicate(run)
+                except LogError as error:
+                    failed.append((answer, error))
+                    continue
+                if repeated is not None:
+                    self._is_due |= self._repeat(repeated, mode, answer)
+                    continue
+                self.producers.add((run,), self.next + len(taken))
+            taken.append(frame)
+            owed.append(answer)
+        if taken:
+            self._put_singles(taken, mode, owed)
+        return failed
+
+    def _put_singles(self, frames: Sequence[Frame], mode: Acknowledge, answers: Sequence[Answer]) -> None:
+        first = self.next
+        joined = Frame.of_singles(frames, first, self.store.durable)
+        held = self.stack.write(joined)
+        self.next = first + len(frames)
+        if mode is Acknowledge.MEMORY and not held:
+            mode = Acknowledge.WRITTEN
+        self.bytes_in += joined.bytes
+        if self.lags_since is None:
+            self.lags_since = time.monotonic()
+        receipts = [Receipt(self.topic, self.number, offset, 1, mode) for offset in range(first, self.next)]
+        if mode is not Acknowledge.MEMORY:
+            self._is_due = True
+            for receipt, answer in zip(receipts, answers, strict=True):
+                self._waiting.add(Waiter(receipt.first + 1, mode, receipt, answer))
+            return
+        self._promised = self.next
+        self._is_due |= self.stack.wants_storing
+        if self._waiting:
+            self._waiting.add(Waiter(self.next, mode, receipts[-1]))
+        else:
+            self._see(self.next)
+        for receipt, answer in zip(receipts, answers, strict=True):
+            answer.set_result(receipt)
 
     def _take(self, frame: Frame, mode: Acknowledge, future: Future[Receipt]) -> bool:
         """Put a frame into the first level; whether the committer should come at once."""
@@ -128,7 +214,7 @@ class Partition:
         future.set_result(receipt)
         return self.stack.wants_storing
 
-    def _repeat(self, batch: Batch, mode: Acknowledge, future: Future[Receipt]) -> bool:
+    def _repeat(self, batch: Batch, mode: Acknowledge, future: Answer) -> bool:
         """Answer a push that is there already as if it were new: not before it is as durable as this one asks."""
         receipt = Receipt(self.topic, self.number, batch.offset, batch.messages, mode, duplicate=True)
         end = 0 if batch.offset < 0 else batch.offset + batch.messages
@@ -316,6 +402,10 @@ class Partition:
     def ends(self) -> Ends:
         with self._lock:
             return Ends(self.store.first, self.visible, self.store.durable)
+
+    def held(self) -> int:
+        with self._lock:
+            return min(self.stack.held(self.next), self.visible)
 
     def numbered(self, producer: int) -> tuple[int, int] | None:
         with self._lock:

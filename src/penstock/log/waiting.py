@@ -5,11 +5,20 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from penstock.log.records import Receipt
 from penstock.log.settings import Acknowledge
+
+
+class Answer(Protocol):
+    """Whom a push is answered to: a future, or whoever needs no more than this of one."""
+
+    def set_result(self, receipt: Receipt, /) -> None: ...
+
+    def set_exception(self, error: BaseException, /) -> None: ...
+
 
 IsDone = Callable[[int, Acknowledge], bool]
 
@@ -21,7 +30,7 @@ class Waiter:
     end: int
     mode: Acknowledge
     receipt: Receipt
-    future: Future[Receipt] | None = None
+    future: Answer | None = None
     since: float = field(default_factory=time.monotonic)
 
 

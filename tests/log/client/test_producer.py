@@ -143,15 +143,16 @@ def test_a_batch_that_fails_says_so_and_the_next_ones_go_on(
     server: Server, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when a disk is full for a moment: one batch in the middle of several on the way is not stored."""
-    append, calls = server.service.append, []
+    producers = log._partition("orders", 0).producers
+    duplicate, calls = producers.duplicate, []
 
-    def failing(topic: str, partition: int, frame: Any, mode: Any) -> Any:
-        calls.append(frame.count)
+    def failing(run: Any) -> Any:
+        calls.append(run)
         if len(calls) == 3:
             raise BadSettings("no")
-        return append(topic, partition, frame, mode)
+        return duplicate(run)
 
-    monkeypatch.setattr(server.service, "append", failing)
+    monkeypatch.setattr(producers, "duplicate", failing)
     with Producer(server.address, batch_bytes=1) as producer:
         sent = [producer.send("orders", b"%d" % number, partition=0) for number in range(20)]
         results = []
@@ -184,11 +185,11 @@ def breaking(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     pushes = [0, 0]
     pushed = Connection.pushed
 
-    def broken(self: Connection, number: int, size: int, future: Any) -> None:
+    def broken(self: Connection, push: Any) -> None:
         pushes[0] += 1
         if pushes[1] and pushes[0] % pushes[1] == 0 and self.transport is not None:
             self.transport.abort()
-        pushed(self, number, size, future)
+        pushed(self, push)
 
     monkeypatch.setattr(Connection, "pushed", broken)
     return pushes
@@ -245,8 +246,8 @@ def test_a_server_that_does_not_come_back_fails_what_waits(tmp_path: Path) -> No
 def test_the_buffer_is_bounded(serving: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
     server = serving()
     stuck = threading.Event()
-    append = server.service.append
-    monkeypatch.setattr(server.service, "append", lambda *given: stuck.wait(20) and append(*given))
+    push = server.service.push
+    monkeypatch.setattr(server.service, "push", lambda given: stuck.wait(20) and push(given))
     producer = Producer(server.address, buffer_bytes=10_000, batch_bytes=1000, retry_for=0.5)
     with pytest.raises(TooMany, match="bytes of messages have no answer"):
         list(map(partial(producer.send, "orders"), [bytes(500)] * 100))

@@ -106,12 +106,12 @@ def draw(results: Results, directory: Path) -> list[Drawn]:
     with matplotlib.rc_context(LIGHT.settings()):
         for plot in PLOTS:
             figure = plot.draw(results, LIGHT)
-            svg = None if figure is None else _store(figure, directory / plot.name)
-            drawn.append(Drawn(plot, svg, svg and _dark(svg), tuple(plot.gaps(results))))
+            svg = None if figure is None else store(figure, directory / plot.name)
+            drawn.append(Drawn(plot, svg, svg and darkened(svg, LIGHT, DARK), tuple(plot.gaps(results))))
     return drawn
 
 
-def _store(figure: Figure, path: Path) -> str:
+def store(figure: Figure, path: Path) -> str:
     """Without a date, so that the same samples give the same files."""
     figure.savefig(path.with_suffix(".png"), dpi=_RESOLUTION, metadata={"Software": None})
     figure.set_layout_engine("none")  # it is laid out now, and that takes time
@@ -121,7 +121,7 @@ def _store(figure: Figure, path: Path) -> str:
     return out.getvalue()
 
 
-def _dark(svg: str) -> str:
+def darkened(svg: str, light: Theme, dark: Theme) -> str:
     """The same picture for dark pages."""
-    colours = dict(zip(LIGHT.colours(), DARK.colours(), strict=True))
+    colours = dict(zip(light.colours(), dark.colours(), strict=True))
     return re.sub(r"#[0-9a-f]{6}\b", lambda found: colours.get(found[0], found[0]), svg)

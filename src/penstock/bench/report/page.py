@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,9 +11,9 @@ from pathlib import Path
 from penstock.bench.peers import PEERS
 from penstock.bench.report import paper, tables
 from penstock.bench.report.figures import Drawn
+from penstock.bench.report.html import html_table, inline
 from penstock.bench.report.questions import Answer
 from penstock.bench.report.results import Results
-from penstock.bench.report.tables import HEAD, Field, Table
 from penstock.bench.report.targets import MET, MISSED, UNKNOWN, Target
 from penstock.bench.schedule import Cell
 
@@ -33,12 +32,12 @@ def page(results: Results, targets: Sequence[Target], answers: Sequence[Answer],
         _head(results),
         _targets(targets),
         _section("questions", "Questions", *map(_answer, answers)),
-        _section("table-6", "EIPBench table 6", _table(tables.beside_paper(results, paper.TABLE_6, paper.NOTE_6))),
-        _section("table-7", "EIPBench table 7", _table(tables.beside_paper(results, paper.TABLE_7, paper.NOTE_7))),
+        _section("table-6", "EIPBench table 6", html_table(tables.beside_paper(results, paper.TABLE_6, paper.NOTE_6))),
+        _section("table-7", "EIPBench table 7", html_table(tables.beside_paper(results, paper.TABLE_7, paper.NOTE_7))),
         _section("workloads", "All workloads", *_workloads(results)),
         _cores(results),
         _section("figures", "Figures", *map(_figure, figures)),
-        _section("phases", "Phases", _table(tables.phases(results))),
+        _section("phases", "Phases", html_table(tables.phases(results))),
         _absences(results),
         _section("method", "How this was measured", f"<p>{_METHOD}</p>", _facts(results)),
     ]
@@ -71,7 +70,7 @@ def _section(place: str, title: str, *parts: str) -> str:
 def _targets(targets: Sequence[Target]) -> str:
     count = Counter(target.status for target in targets)
     scores = "".join(f'<div class="{name}"><b>{count[name]}</b>{name}</div>' for name in (MET, MISSED, UNKNOWN))
-    return _section("targets", "Targets", f'<div class="score">{scores}</div>', _table(tables.wanted(targets)))
+    return _section("targets", "Targets", f'<div class="score">{scores}</div>', html_table(tables.wanted(targets)))
 
 
 def _answer(answer: Answer) -> str:
@@ -86,7 +85,7 @@ def _workloads(results: Results) -> Iterable[str]:
     yield '<p class="faint">Below each rate: its confidence interval, and its part of the baseline of its peer.</p>'
     for family in tables.families(results):
         yield f"<h3>{escape(family)}</h3>"
-        yield _table(tables.everything(results, family))
+        yield html_table(tables.everything(results, family))
     differing = results.differing_counts()
     if differing:
         yield "<p>Peers that were given the same messages and delivered different numbers of them:</p>"
@@ -98,7 +97,7 @@ def _cores(results: Results) -> str:
     if table is None:
         return ""
     few, many = results.run.settings.cores[0], results.run.settings.cores[-1]
-    return _section("cores", f"From {few} to {many} cores", _table(table))
+    return _section("cores", f"From {few} to {many} cores", html_table(table))
 
 
 def _figure(drawn: Drawn) -> str:
@@ -111,14 +110,10 @@ def _figure(drawn: Drawn) -> str:
         )
     return (
         f'<figure id="{plot.name}"><h3>{escape(plot.title)}</h3>\n<picture>'
-        f'<source media="(prefers-color-scheme: dark)" srcset="{_inline(drawn.dark)}">'
-        f'<img alt="{escape(plot.caption)}" src="{_inline(drawn.light)}"></picture>\n'
+        f'<source media="(prefers-color-scheme: dark)" srcset="{inline(drawn.dark)}">'
+        f'<img alt="{escape(plot.caption)}" src="{inline(drawn.light)}"></picture>\n'
         f"<figcaption>{escape(plot.caption)}{gaps}</figcaption></figure>"
     )
-
-
-def _inline(svg: str) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
 
 
 def _absences(results: Results) -> str:
@@ -153,21 +148,6 @@ def _facts(results: Results) -> str:
         "samples": f"{len(results.samples):,} (samples.jsonl beside this report; {run.path})",
     }
     return "<dl>" + "".join(f"<dt>{escape(k)}</dt><dd>{escape(str(v))}</dd>" for k, v in facts.items()) + "</dl>"
-
-
-def _table(table: Table) -> str:
-    header = "".join(f"<th>{escape(text)}</th>" for text in table.header)
-    rows = "\n".join("<tr>" + "".join(map(_field, row)) + "</tr>" for row in table.rows)
-    note = f'\n<p class="note">{escape(table.note)}</p>' if table.note else ""
-    body = f"<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}\n</tbody>"
-    return f'<div class="scroll"><table>\n{body}\n</table></div>{note}'
-
-
-def _field(field: Field) -> str:
-    tag = "th" if field.kind == HEAD else "td"
-    hint = f' title="{escape(field.hint)}"' if field.hint else ""
-    small = f"<small>{escape(field.small)}</small>" if field.small else ""
-    return f'<{tag} class="{field.kind}"{hint}>{escape(field.text)}{small}</{tag}>'
 
 
 def _list(lines: Iterable[str]) -> str:

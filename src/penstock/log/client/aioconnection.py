@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections.abc import Callable
 
 from penstock import __version__
 from penstock.errors import PenstockError
@@ -27,6 +28,7 @@ class AioConnection(asyncio.Protocol):
         self._reader = tcp.Reader()
         self._number = 0
         self._asked: dict[int, Answer] = {}
+        self._pushed: dict[int, Callable[[Reply], None]] = {}
         self._can_write = asyncio.Event()
         self._can_write.set()
         self.closed = asyncio.Event()
@@ -68,8 +70,12 @@ class AioConnection(asyncio.Protocol):
             self.close()
 
     def _answered(self, packed: tcp.Packed) -> None:
-        answer = self._asked.pop(packed.number, None)
         reply = requests.reply(packed.head)
+        call = self._pushed.pop(packed.number, None)
+        if call is not None:
+            call(reply)
+            return
+        answer = self._asked.pop(packed.number, None)
         if packed.number == 0 and isinstance(reply, Refused):
             self.error = error_of(reply.number, reply.what, reply.fix)
         if answer is not None and not answer.done():
@@ -85,6 +91,7 @@ class AioConnection(asyncio.Protocol):
                 answer.set_exception(self.error)
                 answer.exception()  # nobody may be waiting for it
         self._asked.clear()
+        self._pushed.clear()
 
     def pause_writing(self) -> None:
         self._can_write.clear()
@@ -105,11 +112,20 @@ class AioConnection(asyncio.Protocol):
             answer.set_exception(self.error or lost(self.address))
             answer.exception()
             return answer
-        self._number = self._number % 0xFFFFFFFF + 1
-        self._asked[self._number] = answer
-        parts = tcp.pack(self._number, requests.written(said), *bulk)
-        self.transport.write(b"".join(parts))
+        self._asked[self._write(said, *bulk)] = answer
         return answer
+
+    def push(self, said: Said, bulk: memoryview, call: Callable[[Reply], None]) -> None:
+        """Have `call` called with the answer, as soon as it is there. If the connection is lost, never."""
+        if self.is_open:
+            self._pushed[self._write(said, bulk)] = call
+
+    def _write(self, said: Said, *bulk: bytes | memoryview) -> int:
+        """The number of the request."""
+        assert self.transport is not None
+        self._number = self._number % 0xFFFFFFFF + 1
+        self.transport.write(b"".join(tcp.pack(self._number, requests.written(said), *bulk)))
+        return self._number
 
     async def ask(self, said: Said, *bulk: bytes | memoryview) -> tuple[Reply, memoryview]:
         """One request and its answer; a refusal is raised."""

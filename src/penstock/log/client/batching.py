@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Generator
@@ -50,8 +51,25 @@ class Sent:
     def __await__(self) -> Generator[Any, None, Placed]:
         import asyncio
 
-        placed = yield from asyncio.shield(asyncio.wrap_future(self._batch.future)).__await__()
-        return self._of(placed)
+        future = self._batch.future
+        if not future.done():
+            loop, thread = asyncio.get_running_loop(), threading.get_ident()
+            waiter: asyncio.Future[None] = loop.create_future()
+
+            def wake() -> None:
+                if not waiter.done():  # it is, if who waits was cancelled
+                    waiter.set_result(None)
+
+            def answered(_: Future[Placed]) -> None:
+                # An asynchronous producer answers in this loop, where nobody has to be woken through a socket.
+                if threading.get_ident() == thread:
+                    wake()
+                else:
+                    loop.call_soon_threadsafe(wake)
+
+            future.add_done_callback(answered)
+            yield from waiter
+        return self._of(future.result())
 
     def _of(self, placed: Placed) -> Placed:
         offset = placed.offset + self._index if placed.offset >= 0 else -1

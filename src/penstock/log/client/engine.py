@@ -18,7 +18,7 @@ from typing import Any
 
 from penstock.errors import PenstockError
 from penstock.log.client.address import Address
-from penstock.log.client.aioconnection import AioConnection, Answer
+from penstock.log.client.aioconnection import AioConnection
 from penstock.log.client.batching import OVERHEAD, Batch, Placed, Queue, Sent
 from penstock.log.errors import UnknownTopic
 from penstock.log.frame import LARGEST_MESSAGE
@@ -64,6 +64,8 @@ class Engine:
         self._sticky: dict[str, int] = {}
         self._again: dict[tuple[str, int], list[Batch]] = {}
         self._is_woken = self._is_closed = False
+        self._thread: int | None = None
+        """That of the event loop."""
         self._timer: asyncio.TimerHandle | None = None
         self._running: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -113,7 +115,8 @@ class Engine:
     def wake(self) -> None:
         if not self._is_woken:
             self._is_woken = True
-            self.loop.call_soon_threadsafe(self.pump)
+            is_here = threading.get_ident() == self._thread
+            (self.loop.call_soon if is_here else self.loop.call_soon_threadsafe)(self.pump)
 
     @property
     def is_full(self) -> bool:
@@ -133,6 +136,7 @@ class Engine:
 
     async def start(self) -> None:
         """The first connection: if there is no server, this raises."""
+        self._thread = threading.get_ident()
         self.has_room.set()
         await self._connect()
         self._running = asyncio.create_task(self._keep_connected())
@@ -240,15 +244,13 @@ class Engine:
                 self._too_large(queue, batch, connection.welcome.largest - tcp.LARGEST_HEAD)
                 return
             push = requests.Push(queue.topic, queue.partition, self.sending.acknowledge)
-            answer = connection.send(push, frame.data)
             self._credit -= batch.size
             self._on_the_way += 1
-            answer.add_done_callback(partial(self._answered, queue, batch, connection))
+            connection.push(push, frame.data, partial(self._answered, queue, batch, connection))
 
-    def _answered(self, queue: Queue, batch: Batch, connection: AioConnection, answer: Answer) -> None:
-        if connection is not self.connection or answer.cancelled() or answer.exception() is not None:
-            return  # `_put_back` has it, or will
-        reply, _ = answer.result()
+    def _answered(self, queue: Queue, batch: Batch, connection: AioConnection, reply: requests.Reply) -> None:
+        if connection is not self.connection:
+            return  # `_put_back` has it
         if isinstance(reply, requests.Refused) and reply.number in RETRIED:
             connection.close()
             return
@@ -265,7 +267,8 @@ class Engine:
             self._refused(queue, batch, reply)
         if queue.is_renumbering and not queue.sent:
             self._spawn(self._renumber(queue))
-        self.pump()
+        if any(each.ready for each in self.queues.values()):
+            self.pump()
 
     def _too_large(self, queue: Queue, batch: Batch, limit: int) -> None:
         queue.sent.remove(batch)

@@ -29,9 +29,9 @@ class Stack:
         self._aside_bytes = 0
         self._built = False
 
-    def fits(self, header: Header) -> bool:
-        """Whether such a frame can be taken before something is stored."""
-        waiting, size = self.unstored, joined_bytes(header)
+    def fits(self, *headers: Header) -> bool:
+        """Whether such frames can be taken before something is stored."""
+        waiting, size = self.unstored, sum(map(joined_bytes, headers))
         return not waiting or waiting + size <= (self.levels[-1].largest if self.levels else _MOST_ASIDE)
 
     @property
@@ -82,6 +82,10 @@ class Stack:
                 return self._continued(frames, most_bytes, most_messages), level.number
             level.counters.misses += 1  # forwarded
         return None
+
+    def held(self, next: int) -> int:
+        """From which offset on the messages are in memory: `next` if none is."""
+        return min([level.first for level in self.levels if level.settings.kind is not Kind.MAPPED], default=next)
 
     def truncate(self, offset: int) -> None:
         """Take back the messages from `offset` on."""

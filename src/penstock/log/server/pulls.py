@@ -26,7 +26,6 @@ _EXAMINED_BYTES = 1 << 20
 _LONGEST_WAIT = 300.0
 _DURABLE_SOON = 0.01
 _READ_AT_ONCE = 2
-_FAR = 1 << 63
 STOPPING = LogClosed("the server is stopping", None, "send it again when it is back")
 
 
@@ -94,22 +93,13 @@ class Puller:
         self.is_blocked = self._is_going = False
         self._parked: deque[Poll] = deque()
         self._reading = 0
-        self._near: dict[tuple[str, int], int] = {}
 
     def is_near(self, request: Pull, offset: int) -> bool:
-        """Whether a read should not wait for the disk: what is asked for was in memory a moment ago, or is yet to come.
+        """Whether a read should not wait for the disk: what is asked for is in memory, or is yet to come.
 
-        It may be wrong, if much was pushed meanwhile; then the event loop waits for one read.
+        It may be wrong, if much is pushed before it is read; then the event loop waits for one read.
         """
-        place = request.topic, request.partition
-        return offset >= self._near.get(place, _FAR) or offset == self.service.log.ends(*place).next
-
-    def answered(self, request: Pull, offset: int, level: int) -> None:
-        place = request.topic, request.partition
-        if level != STORE:
-            self._near[place] = offset
-        else:
-            self._near.pop(place, None)
+        return offset >= self.service.log.held(request.topic, request.partition)
 
     def begin(self, request: Pull, answer: Answer) -> None:
         poll = Poll(self, request, answer)
@@ -195,8 +185,6 @@ class Poll:
 
     def found(self, found: Found) -> None:
         self.examined += found.examined
-        if found.examined:
-            self.puller.answered(self.request, self.offset, found.level)
         self.offset = found.next
         if found.frames or self.is_late or self.service.is_stopping.is_set():
             self.reply(found)

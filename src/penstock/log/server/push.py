@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from penstock.log.frame import Frame
+from penstock.log.records import Receipt
 from penstock.log.settings import Acknowledge
 
+if TYPE_CHECKING:
+    from penstock.log.server.service import Service
+    from penstock.log.server.tcp import Connection
 
-class Push(NamedTuple):
-    """What a connection wants appended, and what it is answered with."""
 
+@dataclass(slots=True, eq=False)
+class Push:
+    """Messages that a connection has sent, until they are answered. In whatever thread that is."""
+
+    service: Service
+    connection: Connection
     number: int
     size: int
-    topic: str
-    partition: int
     frame: Frame
     mode: Acknowledge
+    place: tuple[str, int]
+    receipt: Receipt | None = None
+    error: BaseException | None = None
+
+    def set_result(self, receipt: Receipt) -> None:
+        self.receipt = receipt
+        self.service.done(self)
+
+    def set_exception(self, error: BaseException) -> None:
+        self.error = error
+        self.service.done(self)
+
+    def set_future(self, future: Future[Receipt]) -> None:
+        self.error = future.exception()
+        self.receipt = None if self.error is not None else future.result()
+        self.service.done(self)

@@ -9,12 +9,14 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from penstock.log.errors import LogError
 from penstock.log.frame import LARGEST_FRAME, Frame
 from penstock.log.log import Log
 from penstock.log.records import Receipt
@@ -22,6 +24,7 @@ from penstock.log.server.listening import Listening
 from penstock.log.server.pulls import STOPPING
 from penstock.log.server.push import Push
 from penstock.log.settings import Acknowledge
+from penstock.log.single import is_single
 from penstock.log.wire import requests, tcp
 from penstock.log.wire.errors import BadRequest
 from penstock.log.wire.requests import Said
@@ -56,6 +59,10 @@ class Counters:
     udp_pulls: int = 0
 
 
+def _kind(push: Push) -> tuple[bool, Acknowledge]:
+    return is_single(push.frame.header), push.mode
+
+
 class Service:
     def __init__(self, log: Log, listening: Listening, loop: asyncio.AbstractEventLoop) -> None:
         self.log, self.listening, self.loop = log, listening, loop
@@ -68,30 +75,103 @@ class Service:
         self.is_stopping = threading.Event()
         self._threads = ThreadPoolExecutor(_THREADS, "penstock-log-read")
         self._waiting = ThreadPoolExecutor(_THREADS, "penstock-log-push")
-        self._done: deque[tuple[Connection, int, int, Future[Receipt]]] = deque()
-        self._is_draining = False
+        self._done: deque[Push] = deque()
+        self._is_draining = self._is_appending = False
+        self._pushes: dict[tuple[str, int], list[Push]] = {}
+        self._unanswered: dict[tuple[str, int], int] = {}
+        self.full: set[tuple[str, int]] = set()
+        """Partitions where pushes wait for room; those that come behind them stay in `_pushes`."""
         self._watches: dict[tuple[str, int], _Watch] = {}
 
     def append(self, topic: str, partition: int, frame: Frame, mode: Acknowledge) -> Future[Receipt]:
         """For who may wait."""
+        if self.is_stopping.is_set():
+            raise STOPPING
         self._count(frame)
         return self.log.append(topic, partition, frame, mode)
 
-    def begin(self, push: Push, at_once: bool) -> Future[Receipt] | None:
-        """For the event loop: None if it is not to be done at once, or there is no room, so that it has to `wait`."""
-        self._count(push.frame)
-        return self.log.try_append(push.topic, push.partition, push.frame, push.mode) if at_once else None
+    def _count(self, *frames: Frame) -> None:
+        self.counters.pushed_messages += sum(frame.count for frame in frames)
+        self.counters.pushed_bytes += sum(frame.bytes for frame in frames)
 
-    def wait(self, push: Push) -> asyncio.Future[Future[Receipt]]:
-        """What has begun goes on in a thread, also while the server stops."""
-        waiting = partial(self.log.append, push.topic, push.partition, push.frame, push.mode)
-        return self.loop.run_in_executor(self._waiting, waiting)
+    def push(self, push: Push) -> None:
+        """In the event loop: what all connections push while others' pushes are written is written together.
 
-    def _count(self, frame: Frame) -> None:
+        Otherwise the first of them would be written and fsynced alone, and all others wait for that.
+        """
         if self.is_stopping.is_set():
             raise STOPPING
-        self.counters.pushed_messages += frame.count
-        self.counters.pushed_bytes += frame.bytes
+        if not self._is_appending:
+            self._is_appending = True
+            self.loop.call_soon(self._append_pushes)
+        self._pushes.setdefault(push.place, []).append(push)
+
+    def _append_pushes(self) -> None:
+        self._is_appending = False
+        for place in list(self._pushes):
+            if place not in self.full and not self._may_wait(place):
+                self._append_at(place, self._pushes.pop(place))
+
+    def _may_wait(self, place: tuple[str, int]) -> bool:
+        """Whether others of this partition are being written, and nobody asks for an answer before that has ended.
+
+        Kafka has many writes on the way at a time: there is nothing to wait for.
+        """
+        if not self._unanswered.get(place) or self.log.settings.last is not None:
+            return False
+        return all(push.mode is not Acknowledge.MEMORY for push in self._pushes[place])
+
+    def _append_at(self, place: tuple[str, int], pushes: list[Push]) -> None:
+        self._unanswered[place] = self._unanswered.get(place, 0) + len(pushes)
+        self._count(*(push.frame for push in pushes))
+        late = self._append_now(place, pushes)
+        with suppress(LogError):  # then nothing was appended
+            self.log.ask(*place)
+        if late:
+            self.full.add(place)
+            self._waiting.submit(self._append_late, place, late)
+
+    def _append_now(self, place: tuple[str, int], pushes: list[Push]) -> list[Push]:
+        """Those that are left, because there is no room for the first of them."""
+        for (are_single, mode), group in groupby(pushes, _kind):
+            some = list(group)
+            if are_single and self._append_singles(place, some, mode):
+                continue
+            for push in some:
+                if not self._append_one(place, push):
+                    return pushes[pushes.index(push) :]
+        return []
+
+    def _append_singles(self, place: tuple[str, int], pushes: list[Push], mode: Acknowledge) -> bool:
+        try:
+            return self.log.append_singles(*place, [push.frame for push in pushes], mode, pushes)
+        except LogError as error:
+            for push in pushes:
+                push.set_exception(error)
+            return True
+
+    def _append_one(self, place: tuple[str, int], push: Push) -> bool:
+        try:
+            future = self.log.try_append(*place, push.frame, push.mode, ask=False)
+        except Exception as error:
+            push.set_exception(error)
+            return True
+        if future is not None:
+            future.add_done_callback(push.set_future)
+        return future is not None
+
+    def _append_late(self, place: tuple[str, int], pushes: list[Push]) -> None:
+        """In a thread, which may wait; what has begun goes on also while the server stops."""
+        for push in pushes:
+            try:
+                self.log.append(*place, push.frame, push.mode).add_done_callback(push.set_future)
+            except Exception as error:
+                push.set_exception(error)
+        self.loop.call_soon_threadsafe(self._has_room, place)
+
+    def _has_room(self, place: tuple[str, int]) -> None:
+        self.full.discard(place)
+        self._append_pushes()
 
     def in_thread(self, call: Callable[[], _Result]) -> asyncio.Future[_Result]:
         return self.loop.run_in_executor(self._threads, call)
@@ -104,18 +184,24 @@ class Service:
 
     # ---- pushes that the log has answered: the event loop is woken once for many of them
 
-    def done(self, connection: Connection, number: int, size: int, future: Future[Receipt]) -> None:
+    def done(self, push: Push) -> None:
         """In whatever thread."""
-        self._done.append((connection, number, size, future))
+        self._done.append(push)
         if not self._is_draining:
             self._is_draining = True
             self.loop.call_soon_threadsafe(self._drain)
 
     def _drain(self) -> None:
         self._is_draining = False
+        answered: list[Push] = []
         while self._done:
-            connection, number, size, future = self._done.popleft()
-            connection.pushed(number, size, future)
+            push = self._done.popleft()
+            self._unanswered[push.place] -= 1
+            answered.append(push)
+        if self._pushes:
+            self._append_pushes()
+        for push in answered:
+            push.connection.pushed(push)
         if self.paused and self.in_flight <= self.listening.most_in_flight:
             for each in list(self.paused):
                 each.hold()

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from penstock.errors import PenstockError
 from penstock.log.errors import BadFrame
 from penstock.log.frame import OFFSETS, SEVERAL, Frame
-from penstock.log.server.pulls import STOPPING, Puller
+from penstock.log.server.pulls import Puller
 from penstock.log.server.push import Push
 from penstock.log.settings import Acknowledge
 from penstock.log.wire import requests, tcp
@@ -43,8 +41,6 @@ class Connection(asyncio.Protocol):
         self.is_known = False
         self.in_flight = 0
         self.working = 0
-        self.late: deque[Push] = deque()
-        """Pushes that found no room, and those that came behind them: a connection keeps its order."""
         self.is_held = self.is_full = self.is_ending = self.has_said_all = False
         self.puller = Puller(service)
 
@@ -130,48 +126,28 @@ class Connection(asyncio.Protocol):
         try:
             mode = Acknowledge.of(request.acknowledge)
             frame = received_frame(packed.bulk)
-            push = Push(number, size, request.topic, request.partition, frame, mode)
-            future = self.service.begin(push, at_once=not self.late)
+            place = request.topic, request.partition
+            self.service.push(Push(self.service, self, number, size, frame, mode, place))
         except Exception as error:
             self.refuse(number, error, size)
             return
         self.in_flight += size
         self.service.in_flight += size
-        if future is not None:
-            future.add_done_callback(partial(self.service.done, self, number, size))
-        else:
-            self.late.append(push)
-            if len(self.late) == 1:
-                self.service.wait(push).add_done_callback(self.appended)
         self.hold()
 
-    def appended(self, waited: asyncio.Future[Future[Any]]) -> None:
-        """The first of the pushes that found no room has some now, or never will: on with the next, in their order."""
-        push = self.late.popleft()
-        error = None if waited.cancelled() else waited.exception()
-        if waited.cancelled() or error is not None:
-            self.in_flight -= push.size
-            self.service.in_flight -= push.size
-            self.refuse(push.number, error or STOPPING, push.size)
-        else:
-            waited.result().add_done_callback(partial(self.service.done, self, push.number, push.size))
-        if self.late:
-            self.service.wait(self.late[0]).add_done_callback(self.appended)
-        self.hold()
-
-    def pushed(self, number: int, size: int, future: Future[Any]) -> None:
+    def pushed(self, push: Push) -> None:
         """In the event loop, after the log has answered."""
-        self.in_flight -= size
-        self.service.in_flight -= size
+        self.in_flight -= push.size
+        self.service.in_flight -= push.size
         if self.transport is None:
             return
-        error = future.exception()
-        if error is not None:
-            self.refuse(number, error, size)
+        receipt = push.receipt
+        if receipt is None:
+            assert push.error is not None
+            self.refuse(push.number, push.error, push.size)
         else:
-            receipt = future.result()
-            self.reply(number, requests.Pushed(
-                receipt.first, receipt.count, str(receipt.acknowledged), receipt.duplicate, size
+            self.reply(push.number, requests.Pushed(
+                receipt.first, receipt.count, str(receipt.acknowledged), receipt.duplicate, push.size
             ))  # fmt: skip
         self.hold()
 
@@ -231,7 +207,7 @@ class Connection(asyncio.Protocol):
             return
         is_crowded = self.service.in_flight > self.limits.most_in_flight
         hold = self.is_full or self.in_flight > self.limits.credit or self.working > self.limits.most_requests
-        hold = hold or (is_crowded and self.in_flight > 0) or bool(self.late)
+        hold = hold or (is_crowded and self.in_flight > 0)
         if hold == self.is_held:
             return
         self.is_held = hold

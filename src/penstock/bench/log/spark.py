@@ -1,6 +1,6 @@
 """How fast does Spark read the message log, and how fast is a route from log to log?
 
-    python -m penstock.bench.logspark --scale 1 --repeat 5
+    python -m penstock.bench.log spark --scale 1 --repeat 5
 
 Order messages of TPC-H. Reading: all messages of a topic against the same messages in Parquet, both with their
 positions, both thrown away by Spark. From log to log: CBR-A of HW-EIP Table 3, two branches into two topics, exactly
@@ -16,7 +16,7 @@ import json
 import shutil
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -266,22 +266,18 @@ def report(samples: list[Sample]) -> None:
     print(f"{verdict}  log to log, longest batch: {longest:.2f} s (target under {LONGEST_BATCH} s)")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor; 1 is 1.5 million orders")
     parser.add_argument("--repeat", type=int, default=5, help="timed rounds")
     parser.add_argument("--rows", type=int, default=ROWS_PER_BATCH, help="messages of a micro-batch")
     parser.add_argument("--directory", default="build/bench", help="where messages and samples are kept")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     directory = Path(options.directory).absolute()
-    inputs = prepare(directory / "logspark", options.scale)
+    inputs = prepare(directory / "log-spark", options.scale)
     print(f"{inputs.messages:,} messages in a log and in Parquet; timing {options.repeat} rounds", flush=True)
-    spark = session("bench-logspark")
-    samples = measure(spark, inputs, directory / "logspark" / "work", options.repeat, options.rows)
-    with open(directory / "logspark.jsonl", "a", encoding="utf-8") as file:
+    spark = session("bench-log-spark")
+    samples = measure(spark, inputs, directory / "log-spark" / "work", options.repeat, options.rows)
+    with open(directory / "log-spark.jsonl", "a", encoding="utf-8") as file:
         file.writelines(json.dumps({**asdict(sample), "time": time.time()}) + "\n" for sample in samples)
     report(samples)
-
-
-if __name__ == "__main__":
-    main()
