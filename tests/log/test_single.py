@@ -44,6 +44,18 @@ def test_many_are_joined_as_columns_are(messages: list[tuple[bytes, int, int, in
     assert (bytes(joined.data), joined.header) == (bytes(data), header)
 
 
+@given(st.lists(st.tuples(st.binary(max_size=20), TIMES), min_size=2), st.data(), st.sampled_from([-1, 4]))
+def test_one_is_cut_out_as_columns_are(messages: list[tuple[bytes, int]], data: st.DataObject, producer: int) -> None:
+    frame = Frame.pack([value for value, _ in messages], times=[moment for _, moment in messages], base=9,
+                       producer=producer, epoch=2, sequence=6)  # fmt: skip
+    place = data.draw(st.integers(0, len(messages) - 1))
+    value, moment = messages[place]
+    sequence = 6 if producer == -1 else 6 + place
+    alone = Frame.pack([value], times=[moment], base=9 + place, producer=producer, epoch=2, sequence=sequence)
+    assert bytes(frame.slice(place, place + 1).data) == bytes(alone.data)
+    assert bytes(frame.within(9 + place, 1, 1).data) == bytes(alone.data)
+
+
 def test_what_is_no_frame_of_one_message_is_refused() -> None:
     with pytest.raises(BadFrame, match="at most 16777216"):
         Frame.pack([bytes(LARGEST_MESSAGE + 1)])

@@ -169,6 +169,8 @@ class Frame:
         start, stop = max(start, 0), min(stop, self.count)
         if start == 0 and stop == self.count:
             return self
+        if stop - start == 1 and single.can_cut(self.header):
+            return Frame(*single.cut(self.data, self.header, start))
         parts = sections(self.data, self.header)
         return _made(
             parts.values.slice(start, stop),
@@ -197,7 +199,7 @@ class Frame:
         """The messages from `offset` on, at least one, whose values, keys and headers fit into `most_bytes`."""
         start = max(0, offset - self.first)
         stop = self.count if most_messages is None else min(self.count, start + max(1, most_messages))
-        if self.bytes > most_bytes or start:
+        if stop - start > 1 and (self.bytes > most_bytes or start):
             parts = sections(self.data, self.header)
             ends: npt.NDArray[Any] = parts.values.offsets
             for column in (parts.keys, parts.headers):

@@ -16,6 +16,7 @@ from penstock.log.header import (
     HEADER_BYTES,
     LARGEST_MESSAGE,
     MAGIC,
+    NOBODY,
     SEVERAL,
     TIMES,
     VERSION,
@@ -26,13 +27,14 @@ from penstock.log.header import (
 
 _OFFSETS = struct.Struct("<ii")
 _RUN = struct.Struct("<qqiI")
+_TIME = struct.Struct("<q")
 _PADDING = tuple(bytes(-size % 8) for size in range(8))
 VALUE = HEADER_BYTES + _OFFSETS.size
 """Where the value begins."""
 
 
 def packed(
-    value: bytes, moment: int, base: int, producer: int, epoch: int, sequence: int
+    value: bytes, moment: int, base: int, producer: int, epoch: int, sequence: int, durable: int = 0
 ) -> tuple[memoryview, Header]:
     """The bytes and the header of a frame with this value."""
     size = len(value)
@@ -41,9 +43,26 @@ def packed(
     body = _OFFSETS.pack(0, size) + value + _PADDING[size % 8]
     header = Header(
         MAGIC, VERSION, 0, HEADER_BYTES + len(body), 1, size, 0, 0, 0, epoch, 0, xxhash.xxh3_64_intdigest(body),
-        base, 0, moment, moment, producer, sequence,
+        base, durable, moment, moment, producer, sequence,
     )  # fmt: skip
     return memoryview(header.pack() + body), header
+
+
+def can_cut(header: Header) -> bool:
+    """Whether `cut` knows how to take one message out of such a frame."""
+    return not header.columns & ~TIMES and header.producer != SEVERAL
+
+
+def cut(data: memoryview, header: Header, place: int) -> tuple[memoryview, Header]:
+    """The bytes and the header of a frame with one of the messages."""
+    begin, end = _OFFSETS.unpack_from(data, HEADER_BYTES + 4 * place)
+    values = HEADER_BYTES + ((4 * (header.messages + 1) + 7) & ~7)
+    moment = header.earliest
+    if header.columns & TIMES:
+        (moment,) = _TIME.unpack_from(data, values + ((header.values + 7) & ~7) + 8 * place)
+    sequence = header.sequence if header.producer == NOBODY else header.sequence + place
+    value = bytes(data[values + begin : values + end])
+    return packed(value, moment, header.base + place, header.producer, header.epoch, sequence, header.durable)
 
 
 def joined(

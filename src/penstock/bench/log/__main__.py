@@ -17,7 +17,7 @@ from penstock.bench.log.report import show, write_page
 from penstock.bench.log.samples import Samples
 from penstock.errors import PenstockError
 
-_FULL = {"rounds": 5, "seconds": 1.0, "messages": 5000, "reads": 200}
+_FULL = {"rounds": 5, "seconds": 1.0, "messages": 10_000, "reads": 150}
 _QUICK = {"rounds": 1, "seconds": 0.2, "messages": 500, "reads": 20}
 
 

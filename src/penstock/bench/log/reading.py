@@ -1,8 +1,8 @@
 """The paper's figures 14 and 15: how fast each level answers reads of 32, 512 and 1472 bytes.
 
 The server is a process of its own. Every answer says which level gave it, and one of another level fails the run. The
-last level is read twice: the first time nothing of its files is in the machine's memory, and each place is far enough
-from the others that the kernel has not read ahead to it; the second time all of it is.
+last level is read twice: the first time nothing of its files is in the machine's memory, and each place is in a file
+of its own, so that the kernel has not read ahead to it; the second time all of it is.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ PAYLOADS = (32, 512, 1472)
 SAME_PROCESS, SHARED = "level 1, same process", "level 2, shared memory"
 LEVEL_1, LEVEL_2, LEVEL_3, LAST, COLD = "level 1", "level 2", "level 3", "last level", "last level, not cached"
 SIDES = (SAME_PROCESS, SHARED, LEVEL_1, LEVEL_2, LEVEL_3, LAST, COLD)
-_APART = 512 << 10
-"""Bytes from one cold read to the next: more than the kernel reads ahead."""
+_APART = 2 * SETTINGS.segment_bytes
+"""Bytes from one cold read to the next."""
 _WINDOW = 64
 
 

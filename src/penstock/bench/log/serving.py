@@ -22,7 +22,8 @@ SETTINGS = Settings(levels=(
     LevelSettings(Kind.MEMORY, 1 << 20, batch=1472),
     LevelSettings(Kind.SHARED, 4 << 20, batch=BATCH),
     LevelSettings(Kind.MAPPED, 16 << 20, batch=128 << 10),
-))  # fmt: skip
+), segment_bytes=512 << 10)  # fmt: skip
+"""A segment is small, so that a read of one does not make the kernel read ahead into the next."""
 
 
 def frames(payload: int, count: int) -> list[Frame]:

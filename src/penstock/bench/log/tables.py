@@ -58,8 +58,8 @@ def write_table(samples: Samples) -> Table:
             if any(samples.matching(what=WRITE, mode=mode, payload=payload)):
                 rows.append(tuple(cells))
     header = ("messages/s", "last level, levels", "alone", "ratio", "whole way, levels", "alone", "ratio", "paper")
-    return Table(header, tuple(rows), "The last level alone is timed while it is busy; the whole way from the first "
-                 "message, in one process, until all are written or fsynced.")  # fmt: skip
+    return Table(header, tuple(rows), "The last level alone is given again what it was given on the whole way; the "
+                 "whole way is from the first message, in one process, until all are written or fsynced.")  # fmt: skip
 
 
 def batch_table(samples: Samples) -> Table:
