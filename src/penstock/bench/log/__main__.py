@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
@@ -21,12 +23,20 @@ _FULL = {"rounds": 5, "seconds": 1.0, "messages": 10_000, "reads": 150}
 _QUICK = {"rounds": 1, "seconds": 0.2, "messages": 500, "reads": 20}
 
 
+@contextmanager
+def _removed(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
 def measured(options: argparse.Namespace, console: Console) -> Samples:
     settings = {name: getattr(options, name) or known for name, known in (_QUICK if options.quick else _FULL).items()}
     directory = Path(options.directory).absolute() / time.strftime("%Y%m%dT%H%M%S")
     samples, work = Samples(directory / "samples.jsonl"), directory / "work"
     rounds = int(settings["rounds"])
-    with console.status("") as status:
+    with console.status("") as status, _removed(work):
 
         def say(text: str) -> None:
             if console.is_terminal:
