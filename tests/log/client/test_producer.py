@@ -143,15 +143,15 @@ def test_a_batch_that_fails_says_so_and_the_next_ones_go_on(
     server: Server, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when a disk is full for a moment: one batch in the middle of several on the way is not stored."""
-    append, calls = server.service.append, []
+    begin, calls = server.service.begin, []
 
-    def failing(topic: str, partition: int, frame: Any, mode: Any) -> Any:
-        calls.append(frame.count)
+    def failing(push: Any, at_once: bool) -> Any:
+        calls.append(push.frame.count)
         if len(calls) == 3:
             raise BadSettings("no")
-        return append(topic, partition, frame, mode)
+        return begin(push, at_once)
 
-    monkeypatch.setattr(server.service, "append", failing)
+    monkeypatch.setattr(server.service, "begin", failing)
     with Producer(server.address, batch_bytes=1) as producer:
         sent = [producer.send("orders", b"%d" % number, partition=0) for number in range(20)]
         results = []
@@ -245,8 +245,8 @@ def test_a_server_that_does_not_come_back_fails_what_waits(tmp_path: Path) -> No
 def test_the_buffer_is_bounded(serving: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
     server = serving()
     stuck = threading.Event()
-    append = server.service.append
-    monkeypatch.setattr(server.service, "append", lambda *given: stuck.wait(20) and append(*given))
+    begin = server.service.begin
+    monkeypatch.setattr(server.service, "begin", lambda *given, **how: stuck.wait(20) and begin(*given, **how))
     producer = Producer(server.address, buffer_bytes=10_000, batch_bytes=1000, retry_for=0.5)
     with pytest.raises(TooMany, match="bytes of messages have no answer"):
         list(map(partial(producer.send, "orders"), [bytes(500)] * 100))
