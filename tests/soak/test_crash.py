@@ -21,7 +21,7 @@ import pyarrow.parquet
 from tests.database import Database
 from tests.soak.orders import expected, feed
 
-KILLS = int(os.environ.get("PENSTOCK_KILLS", "5"))
+KILLS = int(os.environ.get("PENSTOCK_KILLS", "2"))
 ORDERS_PER_FILE = 40
 FILES_PER_LIFE = 4
 PATIENCE_SECONDS = 240

@@ -22,7 +22,7 @@ from penstock.log.reader import FileReader
 from tests.broker import Broker
 from tests.soak.topics import EVEN, ODD, order
 
-KILLS = int(os.environ.get("PENSTOCK_KILLS", "3"))
+KILLS = int(os.environ.get("PENSTOCK_KILLS", "1"))
 PUSHES_PER_LIFE, ORDERS_PER_PUSH = 10, 100
 PATIENCE_SECONDS = 120
 START_SECONDS = 60
