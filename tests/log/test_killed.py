@@ -32,7 +32,7 @@ log = Log(Path(directory), Settings(segment_bytes=1 << 16, flush_after=0.02))
 log.create("t")
 waiting = deque()
 number = 0
-Frame.pack([b"warm"]).values  # the first one imports much
+Frame.pack([b"warm", b"up"]).values  # the first one imports much
 print("ready", flush=True)
 while True:
     count = 1 + number % 7
