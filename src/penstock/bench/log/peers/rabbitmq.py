@@ -18,8 +18,8 @@ from penstock.bench.log.processes import HOST, free_port, running
 
 _MODES = {WRITTEN: "a stream with one replica; confirmed when it has been given to the file system"}
 _LACKS = {
-    MEMORY: "RabbitMQ writes every message of a stream to its file before it confirms it",
-    FSYNCED: "RabbitMQ never calls fsync for streams: it relies on replicas",
+    MEMORY: "RabbitMQ keeps streams in files only",
+    FSYNCED: "RabbitMQ confirms messages of a stream without fsync",
 }
 _SERVERS = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 """Not the command of the same name, which Debian makes become another user."""
