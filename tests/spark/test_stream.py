@@ -214,4 +214,4 @@ def test_half_a_line_in_the_log_of_files_is_forgotten(tmp_path: Path) -> None:
     write(tmp_path / "in" / "b.jsonl", 2)
     assert reader.latestOffset({"chunks": 1}, reader.getDefaultReadLimit()) == {"chunks": 2}
     parts = reader.partitions({"chunks": 0}, {"chunks": 2})
-    assert [Path(part.value.path).name for part in parts] == ["a.jsonl", "b.jsonl"]
+    assert [Path(chunk.path).name for part in parts for chunk in part.value] == ["a.jsonl", "b.jsonl"]
