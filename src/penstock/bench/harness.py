@@ -68,12 +68,15 @@ def _thoroughly(peers: Sequence[Peer], verification: Verification, timing: Timin
 
 
 def _quickly(peers: Sequence[Peer], verification: Verification, timing: Timing, watch: Watch, end: float) -> None:
-    """One process for the checks of a peer and one for each of its forks; each peer has an equal part of the time."""
+    """One process for the checks of a peer and one for each of its forks; each peer has an equal part of the time.
+
+    The first one comes last, and so has what the others left: it is the one that the report is about.
+    """
     limit = timing.run.settings.limit
     forks = {peer.name: sorted(timing.forks([peer]), key=_process) for peer in peers}
     for peer in peers:
         watch.expect([*verification.units(peer), *map(timing.unit, forks[peer.name])])
-    for position, peer in enumerate(peers):
+    for position, peer in enumerate(reversed(peers)):
         now = time.monotonic()
         share = (end - now) / (len(peers) - position)
         verification.check(peer, Limits(limit, now + share / 2))

@@ -157,8 +157,9 @@ def _counting_udf(function: Function, stage: Stage) -> Callable[..., Column]:
         number = tries
         while True:
             arguments = known.get(header) or computed(header)
-            for place, other in zip(places, others, strict=True):
-                arguments[place] = plain(other)
+            if places:
+                for place, other in zip(places, others, strict=True):
+                    arguments[place] = plain(other)
             try:
                 value = conformed(calls(*arguments), function.returns)
                 return {"value": value, "error": None, "tries": number}
