@@ -14,8 +14,8 @@ help: ## list the targets
 demo: .venv/.java ## run the demonstration
 	@$(BIN)/penstock demo
 
-test: .venv/.java ## run all tests
-	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
+test: .venv/.java ## run all tests but the soaks
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore tests/soak
 
 lint: .venv/.package ## check style and types
 	@$(BIN)/ruff check
