@@ -25,6 +25,7 @@ from penstock.errors import BadEndpoint, BadSchema
 from penstock.formats import Csv, Format, Xml
 from penstock.plan.plan import Entry
 from penstock.spark.read.lines import CHUNK_BYTES, Chunk, chunks, open_file, read_lines
+from penstock.spark.read.once import read_pieces
 from penstock.spark.read.records import read_csv_records, read_xml_records
 from penstock.spark.read.rows import RowMaker, row_type, settle
 from penstock.spark.read.shares import shares
@@ -62,6 +63,10 @@ class FilesReader(FileBodies):
     def __init__(self, entry: Entry) -> None:
         super().__init__(entry)
         self.rows = RowMaker(entry)
+
+    def read_share(self, share: Sequence[Chunk]) -> Iterator[pa.RecordBatch]:
+        for chunk in share:
+            yield from self.read_chunk(chunk)
 
     def read_chunk(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
         settle()
@@ -111,8 +116,7 @@ class FilesStream(FilesReader, DataSourceStreamReader, SupportsTriggerAvailableN
         return [InputPartition(share) for share in shares(chunks, lambda chunk: chunk.size, self.cores)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for chunk in partition.value:
-            yield from self.read_chunk(chunk)
+        return self.read_share(partition.value)
 
     def _discover(self) -> list[Chunk]:
         """All chunks known, after writing those of new files to the log."""
@@ -142,26 +146,14 @@ class FilesStream(FilesReader, DataSourceStreamReader, SupportsTriggerAvailableN
 
 
 def read_once(spark: SparkSession, label: str, entry: Entry) -> DataFrame:
-    """All files there are, read by a function that the physical plan shows as `label`.
-
-    For one pass this is less work than a data source, for which Spark asks Python twice before it begins.
-    """
+    """All files there are, read by a function that the physical plan shows as `label`."""
     reader = FilesReader(placed(entry))
     try:
         found = reader.found()
     except OSError as error:  # a file that has gone meanwhile
         raise BadEndpoint(f"cannot read {error.filename}: {error}") from None
-
     shared = shares(found, lambda chunk: chunk.size, spark.sparkContext.defaultParallelism)
-
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for chunk in shared[number]:
-                    yield from reader.read_chunk(chunk)
-
-    read.__name__ = label
-    return spark.range(0, len(shared), 1, max(len(shared), 1)).mapInArrow(read, row_type(entry))
+    return read_pieces(spark, label, shared, reader.read_share, row_type(entry))
 
 
 def check(source: Files, entry: Entry, streaming: bool) -> None:

@@ -21,6 +21,7 @@ from penstock.plan.plan import Entry
 from penstock.spark.frame import HEADERS, TIME
 from penstock.spark.read.numbered import numbered_source
 from penstock.spark.read.offsets import TEXTS, TIMES, Offsets, OffsetStream, Range, offset_row_type, ranges
+from penstock.spark.read.once import read_pieces
 from penstock.spark.read.rows import ROWS_AT_ONCE, RowMaker, settle
 
 _NO_TIME = 0
@@ -97,14 +98,7 @@ def read_once(spark: SparkSession, label: str, entry: Entry) -> DataFrame:
     chosen = _range(entry.source)
     first, stop = ({str(number): pair[place] for number, pair in chosen.items()} for place in (0, 1))
     found = ranges(first, stop, spark.sparkContext.defaultParallelism)
-
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from reader.read_range(found[number])
-
-    read.__name__ = label
-    return spark.range(0, len(found), 1, len(found)).mapInArrow(read, offset_row_type(entry))
+    return read_pieces(spark, label, found, reader.read_range, offset_row_type(entry))
 
 
 def _range(source: KafkaTopic) -> dict[int, tuple[int, int]]:

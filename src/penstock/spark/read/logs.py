@@ -22,6 +22,7 @@ from penstock.log.store.reading import Piece
 from penstock.plan.plan import Entry
 from penstock.spark.frame import HEADERS, TIME
 from penstock.spark.read.offsets import TEXTS, TIMES, OffsetStream, Range, offset_row_type, ranges
+from penstock.spark.read.once import read_pieces
 from penstock.spark.read.rows import ROWS_AT_ONCE, RowMaker, settle
 
 
@@ -152,14 +153,7 @@ def read_once(spark: SparkSession, label: str, entry: Entry) -> DataFrame:
     assert isinstance(entry.source, Log)
     reader = LogReader(entry, Place.of(entry.source))
     found = all_ranges(reader.place, spark.sparkContext.defaultParallelism)
-
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from reader.read_range(found[number])
-
-    read.__name__ = label
-    return spark.range(0, len(found), 1, len(found)).mapInArrow(read, offset_row_type(entry))
+    return read_pieces(spark, label, found, reader.read_range, offset_row_type(entry))
 
 
 def all_ranges(place: Place, parts: int) -> list[Range]:
