@@ -20,7 +20,7 @@ from penstock.plan.plan import Plan
 from penstock.route.app import App
 from penstock.spark.check import check
 from penstock.spark.direct.gathering import is_small
-from penstock.spark.direct.run import compute_direct
+from penstock.spark.direct.run import DirectRun
 from penstock.spark.direct.steps import is_direct
 from penstock.spark.execute import Executed, execute, finish
 from penstock.spark.failure import stopped
@@ -100,7 +100,7 @@ def run_batch(
 def _add_direct(
     result: RunResult, plan: Plan, outlets: Mapping[int, Target], spark: SparkSession, staging: Staging, started: float
 ) -> None:
-    intent, total = compute_direct(spark, plan, outlets, staging)
+    intent, total = DirectRun(spark, plan, outlets).compute_all(staging)
     kept = finish(intent, plan, outlets, staging, first=True)
     show(kept, outlets)
     result.add(summarized(plan, intent.counts, total, time.monotonic() - started), kept)

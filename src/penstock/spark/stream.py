@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -23,11 +23,14 @@ from penstock.patterns.key import HOLD
 from penstock.plan.plan import Plan
 from penstock.route.app import App
 from penstock.spark.check import check
-from penstock.spark.execute import execute
+from penstock.spark.direct.run import DirectRun
+from penstock.spark.direct.steps import is_direct
+from penstock.spark.direct.stream import DirectStream
+from penstock.spark.execute import execute, finish
 from penstock.spark.failure import stopped
-from penstock.spark.frame import Places
+from penstock.spark.frame import BODY, Places
 from penstock.spark.lower import entered, lower
-from penstock.spark.read.arrive import Reading, arriving, check_sources
+from penstock.spark.read.arrive import Reading, arriving, check_sources, stream_of
 from penstock.spark.read.files import BYTES_PER_BATCH
 from penstock.spark.read.numbered import ROWS_PER_BATCH
 from penstock.spark.read.ticks import with_ticks
@@ -82,20 +85,21 @@ def run_stream(
         reading = Reading(spark, True, os.path.join(place, "penstock-sources"), rows_per_batch, bytes_per_batch)
         state = Rounds(plan, StateTable(_state(place), HOLD)) if plan.remembers else None
         journal = Journal(place)
-        batches = _Batches(plan, outlets, scratch, journal, state, on_batch)
+        direct = _direct(plan, outlets, reading, journal)
+        batches = _Batches(plan, outlets, scratch, journal, state, direct, on_batch)
         batches.finish_again()
-        data = _entered(plan, reading)
+        data = _arrived(plan, reading) if direct is not None else _entered(plan, reading)
         changed = _settled(plan, data, place, journal, state)
         if changed and on_change:
             on_change(changed)
         if state is not None:
             data = with_ticks(data, spark, state.table.directory)
-        elif not batches.lowers:
+        elif direct is None and not batches.lowers:
             data = lower(plan, data)
         query = _start(app, data, batches, place, once, trigger)
         batches.query = query
         _wait(query, batches, stop)
-        batches.settle()
+        batches.settle(last=True)
         batches.finish(spark.createDataFrame([], data.schema))
         return batches.result
     finally:
@@ -112,6 +116,19 @@ def _settled(plan: Plan, data: DataFrame, place: str, journal: Journal, state: R
 
 def _state(place: str) -> str:
     return os.path.join(place, "penstock-state")
+
+
+def _direct(plan: Plan, outlets: Mapping[int, Target], reading: Reading, journal: Journal) -> DirectStream | None:
+    """The stream by itself, if tasks can do all there is to do while they read."""
+    if plan.remembers or not is_direct(plan, outlets):
+        return None
+    sources = [stream_of(entry, reading) for entry in plan.entries]
+    return DirectStream(DirectRun(reading.spark, plan, outlets), sources, journal)
+
+
+def _arrived(plan: Plan, reading: Reading) -> DataFrame:
+    """The streaming rows of all sources, in the order of the plan: nobody computes them."""
+    return reduce(DataFrame.union, (arriving(entry, reading).rows.select(BODY) for entry in plan.entries))
 
 
 def _entered(plan: Plan, reading: Reading) -> DataFrame:
@@ -160,10 +177,11 @@ class _Batches:
         scratch: str,
         journal: Journal,
         state: Rounds | None,
+        direct: DirectStream | None,
         on_batch: Callable[[Summary], None] | None,
     ) -> None:
         self.plan, self.targets, self.scratch, self.journal, self.on_batch = plan, outlets, scratch, journal, on_batch
-        self.state = state
+        self.state, self.direct = state, direct
         # What a window looks at must be whole: families are lowered batch by batch.
         self.lowers = state is None and bool(Places.of(plan).families)
         self.all_targets = outlets if state is None else state.targets(outlets)
@@ -185,6 +203,9 @@ class _Batches:
             return
         record = partial(self.journal.write, number)
         try:
+            if self.direct is not None:
+                self._add_direct(self.direct, number, staging, started)
+                return
             if self.state is None:
                 rows = lower(self.plan, data) if self.lowers else data
                 done = execute(rows, self.plan, self.targets, staging, record=record)
@@ -195,8 +216,15 @@ class _Batches:
             raise
         intent, kept = done.intent, done.kept
         show(kept, self.targets)
-        self.waiting[number] = (self._summary(intent.counts, done.waiting, started), kept)
+        summary = self._summary(intent.counts, done.waiting, started, intent.counts.received)
+        self.waiting[number] = (summary, kept)
         self.settle()
+
+    def _add_direct(self, direct: DirectStream, number: int, staging: Staging, started: float) -> None:
+        intent, received = direct.compute(number, staging)
+        kept = finish(intent, self.plan, self.targets, staging, record=partial(self.journal.write, number))
+        show(kept, self.targets)
+        self._add(self._summary(intent.counts, {}, started, received), kept)
 
     def finish(self, nothing: DataFrame) -> None:
         """What steps do when the stream is stopped; it is no batch, but counted like one."""
@@ -216,12 +244,18 @@ class _Batches:
     def _summary(self, counts: Counts, waiting: Mapping[str, int], started: float, received: int = 0) -> Summary:
         return summarized(self.plan, counts, received, time.monotonic() - started, waiting)
 
-    def settle(self) -> None:
-        """Add up the batches whose progress Spark has reported: only then is it known how many messages came in."""
+    def settle(self, last: bool = False) -> None:
+        """Add up the batches whose progress Spark has reported: only then is it known how many messages came in.
+
+        A query that is stopped may have published a batch without a word: at the end it is added as it was counted.
+        """
         for progress in self.query.recentProgress if self.query is not None else ():
             if progress.batchId in self.waiting and progress.observedMetrics:
                 summary, kept = self.waiting.pop(progress.batchId)
                 self._add(replace(summary, received=_received(progress)), kept)
+        while last and self.waiting:
+            summary, kept = self.waiting.pop(min(self.waiting))
+            self._add(summary, kept)
 
     def _add(self, summary: Summary, kept: Kept) -> None:
         self.result.add(summary, kept)

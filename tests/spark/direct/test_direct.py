@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import tempfile
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from penstock import App, Csv, Files, Json, Memory, Parquet, Route, Void, Xml, body, call, collect, join, union
@@ -26,8 +24,8 @@ from penstock.spark.read import shares
 from penstock.spark.run import run_batch
 from penstock.spark.write.outlets import targets
 from penstock.testing import run
+from tests.spark.direct.routes import CHANNELS, MESSAGES, ORDER, lines, routes
 
-ORDER = Json("id BIGINT, total DOUBLE, note STRING, lines ARRAY<STRUCT<sku: STRING, price: DOUBLE>>")
 PLAIN = Json("id BIGINT, total DOUBLE, note STRING")
 RECORDS = Csv("id BIGINT, note STRING")
 ELEMENTS = Xml("id BIGINT, note STRING")
@@ -94,63 +92,6 @@ def test_others_go_through_spark(chosen: App) -> None:
     assert not is_direct(chosen.plan, targets(chosen.plan))
 
 
-BODIES = st.fixed_dictionaries(
-    {},
-    optional={
-        "id": st.none() | st.integers(0, 9),
-        "total": st.none() | st.floats(0, 10) | st.just("much"),
-        "note": st.none() | st.sampled_from(["", "a", "b", 'ü"\\']),
-        "lines": st.none() | st.lists(st.sampled_from([None, {}, {"sku": "s"}, {"sku": "t", "price": 1}]), max_size=3),
-    },
-)
-MESSAGES = st.lists(BODIES.map(lambda one: json.dumps(one).encode()) | st.just(b"broken"), max_size=12)
-CONDITIONS = st.sampled_from(
-    [
-        body.total < 5,
-        body.note == "a",
-        (body.id > 3) & (body.total >= 1),
-        body.note.is_in("a", "b"),
-        ~body.id.is_present(),
-    ]
-)
-CHANNELS = ("one", "two", "three")
-
-
-REWRITING: list[Callable[[Route], Route]] = [
-    lambda route: route.translate({"n": body.id, "t": body.total}),
-    lambda route: route.keep("id", "note"),
-    lambda route: route.split(body.lines),
-]
-
-
-@st.composite
-def routes(draw: st.DrawFn) -> list[Route]:
-    """A route with some steps, and one behind each channel that it ends in; only bodies as they came are looked at."""
-    first = _moved(draw, Route("first", Files("in.jsonl", ORDER)))
-    rewritten = draw(st.booleans())
-    if rewritten:
-        first = draw(st.sampled_from(REWRITING))(first)
-    endings: dict[str, Callable[[], Route]] = {
-        "multicast": lambda: first.multicast("a", "b", "c"),
-        "balance": lambda: first.balance("a", "b", "c"),
-        "weighted": lambda: first.balance("a", "b", "c", weights=[1, 3, 2]),
-    }
-    if not rewritten:
-        endings["choice"] = lambda: first.choice({"a": draw(CONDITIONS), "b": draw(CONDITIONS)}, otherwise="c")
-    ended = endings[draw(st.sampled_from(sorted(endings)))]()
-    behind = [Route(f"behind-{channel}", channel) for channel in "abc"]
-    if not rewritten:
-        behind = [_moved(draw, route) for route in behind]
-    behind[0] = behind[0].tap("tapped") if draw(st.booleans()) else behind[0]
-    return [ended, *(route.to(last) for route, last in zip(behind, CHANNELS, strict=True))]
-
-
-def _moved(draw: st.DrawFn, route: Route) -> Route:
-    for number in range(draw(st.integers(0, 2))):
-        route = route.filter(draw(CONDITIONS), name=f"{route.name}-{number}")
-    return route
-
-
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(drawn=routes(), messages=MESSAGES)
 def test_it_does_what_the_reference_does(spark: SparkSession, drawn: list[Route], messages: list[bytes]) -> None:
@@ -177,10 +118,6 @@ def _placed(home: Path, drawn: list[Route]) -> App:
     used = {name for route in drawn for node in route.steps for name in node.sends_to()} & {*CHANNELS, "tapped"}
     return App("a", *moved, sinks={name: Files(str(home / name)) for name in sorted(used)},
                dead_letters=Files(str(home / "dead")))  # fmt: skip
-
-
-def lines(directory: Path) -> list[bytes]:
-    return [line for file in sorted(directory.glob("*.jsonl")) for line in file.read_bytes().splitlines()]
 
 
 def test_files_are_read_in_shares_and_every_line_once(

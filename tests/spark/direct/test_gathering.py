@@ -88,14 +88,12 @@ def lines(directory: Path) -> list[bytes]:
     return [line for file in sorted(directory.glob("*.jsonl")) for line in file.read_bytes().splitlines()]
 
 
-def test_large_inputs_go_through_spark(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_inputs_go_through_spark(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in.jsonl").write_text('{"id": 1}\n{"id": 1}\n')
     route = Route("r", Files(str(tmp_path / "in.jsonl"), ORDER)).aggregate(collect("all"), by=body.id, size=2)
     built = App("a", route.to("x", Files(str(tmp_path / "x"))))
     monkeypatch.setattr(gathering, "LARGEST_GATHERED", 10)
-    monkeypatch.setattr(spark_run, "compute_direct", None)
+    monkeypatch.setattr(spark_run, "DirectRun", None)
     assert run_batch(built, spark).summary.delivered == {"x": 1}
     assert lines(tmp_path / "x") == [b'{"all":[{"id":1},{"id":1}]}']
 

@@ -15,7 +15,8 @@ from penstock import App, Csv, Files, Json, Memory, Rate, Route, Text, Xml, body
 from penstock.errors import PenstockError
 from penstock.message import Position
 from penstock.spark.read import files
-from penstock.spark.read.files import FilesReader
+from penstock.spark.read.files import FilePieces
+from penstock.spark.read.rows import RowReader
 from penstock.spark.run import RunResult, run_batch
 
 ORDER = Json("id BIGINT, note STRING")
@@ -125,18 +126,18 @@ def test_no_message_is_lost(result: RunResult) -> None:
 
 
 def test_a_large_file_is_read_in_chunks_and_every_line_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cut = FilesReader.chunks
-    monkeypatch.setattr(FilesReader, "chunks", lambda reader, path, **_: cut(reader, path, chunk_bytes=50_000))
+    cut = FilePieces.chunks
+    monkeypatch.setattr(FilePieces, "chunks", lambda pieces, path, **_: cut(pieces, path, chunk_bytes=50_000))
     chosen = random.Random(4)
     written = [order(number, "x" * int(chosen.expovariate(0.01))) for number in range(2_000)]
     written[700] = order(700, "long" * 30_000)
     path = write(tmp_path / "big.jsonl", b"\n".join(written))
     route = Route("r", Files(path, ORDER)).translate({"id": body.id + 1})
     app = App("chunks", route.to("x", Memory()), dead_letters=Memory())
-    reader = FilesReader(replace(app.plan.entries[0], original=True))
-    parts = reader.found()
+    entry = replace(app.plan.entries[0], original=True)
+    parts = FilePieces(entry).found()
     assert len(parts) > 5
-    rows = [row for part in parts for batch in reader.read_chunk(part) for row in batch.to_pylist()]
+    rows = [row for batch in RowReader(entry, FilePieces(entry)).read(parts) for row in batch.to_pylist()]
     assert [row["body"] for row in rows] == written
     assert [row["field_0"] for row in rows] == list(range(2_000))
     assert len({(row["partition"], row["offset"]) for row in rows}) == len(written)
@@ -146,8 +147,8 @@ def test_bytes_that_nobody_needs_stay_where_they_are(tmp_path: Path) -> None:
     path = write(tmp_path / "some.jsonl", order(1) + b"\nbroken\n" + order(2))
     translated = Route("r", Files(path, ORDER)).translate({"id": body.id + 1}).to("x", Memory())
     app = App("dropped", translated, dead_letters=Memory())
-    reader = FilesReader(app.plan.entries[0])
-    rows = [row for part in reader.found() for batch in reader.read_chunk(part) for row in batch.to_pylist()]
+    pieces = FilePieces(app.plan.entries[0])
+    rows = [row for batch in RowReader(app.plan.entries[0], pieces).read(pieces.found()) for row in batch.to_pylist()]
     assert [row["body"] for row in rows] == [None, b"broken", None]
 
 

@@ -36,8 +36,9 @@ from penstock.log import Log as OpenLog
 from penstock.log.reader import FileReader
 from penstock.plan.plan import Entry
 from penstock.spark.frame import AT, BODY
-from penstock.spark.read import logs
 from penstock.spark.read.arrive import Reading, arriving
+from penstock.spark.read.logs import LogPieces
+from penstock.spark.read.once import read_once
 from penstock.spark.run import run_batch
 from penstock.spark.session import session
 from penstock.spark.stream import run_stream
@@ -118,7 +119,7 @@ def _entry(inputs: Inputs) -> Entry:
 
 
 def read_log(spark: SparkSession, inputs: Inputs) -> DataFrame:
-    return logs.read_once(spark, "read_log", _entry(inputs)).drop("headers")
+    return read_once(spark, "read_log", _entry(inputs), LogPieces(source(inputs))).drop("headers")
 
 
 def read_parquet(spark: SparkSession, inputs: Inputs) -> DataFrame:

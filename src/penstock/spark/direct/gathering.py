@@ -69,5 +69,6 @@ def _is_simple(node: Aggregate) -> bool:
 def is_small(plan: Plan, spark: SparkSession) -> bool:
     """Whether all tasks see the same files, and a bucket fits into memory whatever the keys are."""
     sources = [entry.source.path for entry in plan.entries if isinstance(entry.source, Files)]
-    size = sum(os.path.getsize(path) for source in sources for path in find_files(source))
-    return is_local(spark.sparkContext.master or "") and size <= LARGEST_GATHERED
+    if len(sources) < len(plan.entries) or not is_local(spark.sparkContext.master or ""):
+        return False
+    return sum(os.path.getsize(path) for source in sources for path in find_files(source)) <= LARGEST_GATHERED

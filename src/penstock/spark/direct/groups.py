@@ -12,7 +12,8 @@ from pyspark.sql import Row
 from penstock.spark.direct.buckets import Bucket, Numbers
 from penstock.spark.direct.gathering import Gathering
 from penstock.spark.direct.rows import Rows, Visit
-from penstock.spark.direct.task import Tally, batch_of, note_of
+from penstock.spark.direct.tally import Tally
+from penstock.spark.direct.task import batch_of, note_of
 from penstock.spark.frame import DEAD
 from penstock.spark.read.rows import settle
 from penstock.spark.write.outlets import Target

@@ -1,4 +1,4 @@
-"""The messages of a block of a file, where they are, and what simple steps do with all of them at once."""
+"""The messages of a block, where they are, and what simple steps do with all of them at once."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 from penstock.expr.nodes import Expr
 from penstock.expr.values import value_batch
 from penstock.expr.vectorized import evaluate_batch
+from penstock.spark.times import Times
 
 Numbers: TypeAlias = npt.NDArray[Any]
 GATHERED = -1_000_002
@@ -24,8 +25,9 @@ GATHERED = -1_000_002
 class Rows:
     """One entry per message: its place, the body of the block that it was, and the part of it that it is, if it is one.
 
-    `bits` counts how many came to a step or were made by it as copies. `keys` are those of the messages that are
-    gathered, and `keyless` says which ones would be if they had one.
+    `bits` counts how many came to a step or were made by it as copies; if `times` of bodies are known, `came` has those
+    of who came. `keys` are those of the messages that are gathered, and `keyless` says which ones would be if they had
+    one.
     """
 
     decoded: pa.StructArray | None
@@ -38,6 +40,8 @@ class Rows:
     bits: Counter[int] = field(default_factory=Counter)
     keys: Sequence[pa.Array] = ()
     keyless: Numbers | None = None
+    times: Numbers | None = None
+    came: dict[int, Times] = field(default_factory=dict)
 
     def copy(self, times: Numbers) -> Numbers:
         """Every message so many times; returns which one of its copies each is."""
@@ -48,6 +52,12 @@ class Rows:
         starts = np.cumsum(times) - times
         copies: Numbers = np.arange(len(rows)) - starts[rows]
         return copies
+
+
+def times_of(times: Numbers) -> Times:
+    """Of messages; not a number where none is known."""
+    known = times[~np.isnan(times)]
+    return Times(len(times), float(known.mean()), float(known.min())) if len(known) else Times(len(times))
 
 
 class Step(Protocol):
@@ -68,6 +78,8 @@ class Visit:
         here = rows.at == self.place
         count = int(np.count_nonzero(here))
         rows.bits[self.bit] += count
+        if rows.times is not None and count:
+            rows.came[self.bit] = times_of(rows.times[rows.body[here]])
         if self.step is not None and count:
             self.step(rows, here)
 

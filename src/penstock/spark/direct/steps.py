@@ -1,4 +1,4 @@
-"""Whether an app can run in the tasks that read its files, and the steps that these then do.
+"""Whether an app can run in the tasks that read its sources, and the steps that these then do.
 
 It can if every step is one that the decoder answers or writes, or that only moves or copies messages, if nothing but a
 body can be bad, and sinks take bodies as they are. One aggregator may stand between, see `gathering.py`.
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.endpoints.files import Files
+from penstock.endpoints.kafka import KafkaTopic
+from penstock.endpoints.log import Log
 from penstock.patterns.aggregate import Aggregate
 from penstock.patterns.balance import ROUND_ROBIN, WEIGHTED, Balance
 from penstock.patterns.choice import Choice
@@ -37,7 +39,7 @@ def is_direct(plan: Plan, targets: Mapping[int, Target]) -> bool:
         (not plan.remembers or (gathering is not None and _can_gather(plan, gathering.stage, entries)))
         and not stopping_stages(plan)
         and not any(route.merges for route in plan.routes)
-        and all(isinstance(entry.source, Files) for entry in plan.entries)
+        and all(isinstance(entry.source, (Files, Log, KafkaTopic)) for entry in plan.entries)
         and all(_is_simple(stage, entries) or (gathering and stage == gathering.stage) for stage in plan.stages())
         and all(not target.wants_meta or target.dead for target in targets.values())
         and _is_written(plan, gathering)

@@ -1,11 +1,9 @@
-"""The task that reads a chunk of a file and does all that an app does with its messages."""
+"""The task that reads pieces of sources and does all that an app does with their messages."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Row
 
-from penstock.errors import BadEndpoint
 from penstock.patterns.key import INVALID_KEY, NO_VALUE
 from penstock.plan.plan import Entry
 from penstock.reference.run import DECODE
@@ -21,9 +18,10 @@ from penstock.spark.decode import reads_nothing
 from penstock.spark.direct.buckets import Gathered
 from penstock.spark.direct.gathering import Gathering
 from penstock.spark.direct.rows import GATHERED, Numbers, Rows, Visit
+from penstock.spark.direct.tally import Death, Tally
 from penstock.spark.frame import AT, BODY, DEAD, NOTE
-from penstock.spark.read.files import UNREADABLE, FileBodies
-from penstock.spark.read.lines import Chunk
+from penstock.spark.read.arrive import pieces_of
+from penstock.spark.read.pieces import Block, Sized
 from penstock.spark.read.rows import settle
 from penstock.spark.write.encode import META, WRITTEN
 from penstock.spark.write.outlets import Target
@@ -44,55 +42,26 @@ class Reader:
     """One source: how its messages are read, decoded and written anew."""
 
     def __init__(self, entry: Entry, start: int) -> None:
-        self.files = FileBodies(entry)
+        self.pieces = pieces_of(entry)
         self.route, self.start = entry.route, start
         self.parsed, self.format = entry.parsed, entry.format
         self.decodes, self.written = not reads_nothing(entry), entry.written
 
 
-@dataclass
-class Tally:
-    """What a task has seen: messages by their last place, by the bits of steps, and bad ones by the step they died at.
-
-    `groups` are those that it put together, `gathered` the files of messages that wait for it.
-    """
-
-    received: int = 0
-    groups: int = 0
-    places: Counter[int] = field(default_factory=Counter)
-    bits: Counter[int] = field(default_factory=Counter)
-    bad: Counter[str] = field(default_factory=Counter)
-    gathered: list[str] = field(default_factory=list)
-
-    def count(self, rows: Rows) -> None:
-        self.bits.update(rows.bits)
-        lowest = int(rows.at.min()) if len(rows.at) else 0
-        counts = np.bincount(rows.at - lowest)
-        self.places.update({lowest + int(place): int(counts[place]) for place in np.flatnonzero(counts)})
-
-    def note(self) -> str:
-        return json.dumps(vars(self))
-
-    def __iadd__(self, note: Mapping[str, Any]) -> Tally:
-        self.received += note["received"]
-        self.groups += note["groups"]
-        self.gathered += note["gathered"]
-        self.places.update({int(place): count for place, count in note["places"].items()})
-        self.bits.update({int(bit): count for bit, count in note["bits"].items()})
-        self.bad.update(note["bad"])
-        return self
-
-
 @dataclass(frozen=True)
 class DirectTask:
-    """The function that Spark runs for every share of the chunks; pickled to the workers."""
+    """The function that Spark runs for every share of the pieces; pickled to the workers.
+
+    `time` is that of messages whose source gives none; `timed` asks for the times of those that come to each place.
+    """
 
     readers: Sequence[Reader]
-    shares: Sequence[Sequence[tuple[int, Chunk]]]
+    shares: Sequence[Sequence[tuple[int, Sized]]]
     visits: Sequence[Visit]
     targets: Mapping[int, Target]
     staging: Staging
     time: datetime
+    timed: bool = False
     gathering: Gathering | None = None
     buckets: int = 1
 
@@ -105,27 +74,20 @@ class DirectTask:
         """What goes to sinks, and at the end the counts."""
         tally, gathered = Tally(), Gathered(self.staging.scratch, self.buckets)
         for number in numbers:
-            for reader, chunk in self.shares[number]:
-                yield from self._chunk(self.readers[reader], chunk, tally, gathered)
+            for chosen, piece in self.shares[number]:
+                reader = self.readers[chosen]
+                for block in reader.pieces.blocks(piece):
+                    yield from self._block(reader, block, tally, gathered)
         tally.gathered += filter(None, [gathered.close()])
         yield note_of(tally)
 
-    def _chunk(self, reader: Reader, chunk: Chunk, tally: Tally, gathered: Gathered) -> Iterator[pa.RecordBatch]:
-        offset = 0
-        try:
-            for bodies in reader.files.bodies(chunk):
-                yield from self._block(_Block(reader, chunk, bodies, offset), tally, gathered)
-                offset += len(bodies)
-        except UNREADABLE as error:
-            raise BadEndpoint(f"cannot read {chunk.path}: {error}") from None
-
-    def _block(self, block: _Block, tally: Tally, gathered: Gathered) -> Iterator[pa.RecordBatch]:
-        reader, bodies = block.reader, block.bodies
+    def _block(self, reader: Reader, block: Block, tally: Tally, gathered: Gathered) -> Iterator[pa.RecordBatch]:
+        bodies = block.bodies
         decoded, failures = reader.format.decode_batch(bodies, reader.parsed) if reader.decodes else (None, [])
         written = reader.written.write(decoded) if reader.written else None
         parts = written if reader.written and reader.written.parted else None
-        rows = Rows(decoded, block.offset + np.arange(len(bodies)), parts,
-                    np.full(len(bodies), reader.start, np.int32), np.arange(len(bodies)))  # fmt: skip
+        rows = Rows(decoded, block.offsets, parts, np.full(len(bodies), reader.start, np.int32),
+                    np.arange(len(bodies)), times=self._times(block))  # fmt: skip
         rows.at[[index for index, _ in failures]] = DEAD
         for visit in self.visits:
             visit(rows)
@@ -136,13 +98,22 @@ class DirectTask:
             dead += [(index, stage.route, stage.node.name, INVALID_KEY, NO_VALUE) for index in keyless.tolist()]
         tally.received += len(bodies)
         tally.count(rows)
-        tally.bad.update(f"{route}.{step}" for _, route, step, _, _ in dead)
+        tally.bury(dead, rows.times)
         going = np.isin(rows.at, [place for place in self.targets if place != DEAD])
         if going.any():
             made = _made(rows, bodies, written, going)
             yield batch_of(rows.at[going], made, np.full(len(made), written is not None))
         if dead and DEAD in self.targets:
-            yield block.dead(sorted(dead), self.time)
+            yield _dead(block, sorted(dead), self.time)
+
+    def _times(self, block: Block) -> Numbers | None:
+        """In seconds since 1970; not a number where none is known."""
+        if not self.timed:
+            return None
+        if block.times is None:
+            return np.full(len(block.bodies), self.time.timestamp())
+        seconds: Numbers = block.times.cast(pa.int64()).to_numpy(zero_copy_only=False) / 1e6
+        return seconds
 
     def _gather(self, rows: Rows, gathered: Gathered) -> None:
         """Messages that wait for others of their group go to the files of the second job."""
@@ -156,29 +127,21 @@ class DirectTask:
             gathered.add(keys, members)
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Some messages of a chunk; `offset` is the place of the first one in it."""
-
-    reader: Reader
-    chunk: Chunk
-    bodies: pa.Array
-    offset: int
-
-    def dead(self, dead: Sequence[tuple[int, str, str, str, str]], time: datetime) -> pa.RecordBatch:
-        """Those that died, by their place, with the route, the step, the error and the reason."""
-        chunk = self.chunk
-        known = [
-            {
-                "id": f"{chunk.topic}/{chunk.number}/{self.offset + index}", "topic": chunk.topic,
-                "partition": chunk.number, "offset": self.offset + index, "time": time, "attempt": 1,
-                "error": {"route": route, "step": step, "error": error, "reason": reason},
-            }
-            for index, route, step, error, reason in dead
-        ]  # fmt: skip
-        chosen = self.bodies.take(pa.array([index for index, *_ in dead]))
-        return batch_of(np.full(len(known), DEAD, np.int32), chosen, np.full(len(known), False),
-                        pa.array(known, _KNOWN))  # fmt: skip
+def _dead(block: Block, dead: Sequence[Death], time: datetime) -> pa.RecordBatch:
+    chosen = pa.array([index for index, *_ in dead])
+    offsets = block.offsets[chosen.to_numpy()].tolist()
+    times = [time] * len(dead) if block.times is None else block.times.take(chosen).to_pylist()
+    headers = [None] * len(dead) if block.headers is None else block.headers.take(chosen).to_pylist()
+    known = [
+        {
+            "id": f"{block.topic}/{block.partition}/{offset}", "topic": block.topic, "partition": block.partition,
+            "offset": offset, "time": when, "headers": given, "attempt": 1,
+            "error": {"route": route, "step": step, "error": error, "reason": reason},
+        }
+        for (_, route, step, error, reason), offset, when, given in zip(dead, offsets, times, headers, strict=True)
+    ]  # fmt: skip
+    return batch_of(np.full(len(known), DEAD, np.int32), block.bodies.take(chosen), np.full(len(known), False),
+                    pa.array(known, _KNOWN))  # fmt: skip
 
 
 def _made(rows: Rows, bodies: pa.Array, written: pa.Array | None, going: Any) -> pa.Array:

@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -25,7 +26,9 @@ from penstock.spark import frame
 from penstock.spark.decode import decode, reads_nothing
 from penstock.spark.read import files, logs
 from penstock.spark.read.numbered import ROWS_PER_BATCH, StoredStream, numbered_source, rate_source
-from penstock.spark.read.offsets import offset_row_type
+from penstock.spark.read.once import read_once
+from penstock.spark.read.pieces import Pieces, PieceStream
+from penstock.spark.read.rows import row_type
 from penstock.spark.received import Arrival
 from penstock.spark.types import spark_type
 
@@ -69,26 +72,14 @@ class Reading:
 
 def arriving(entry: Entry, reading: Reading) -> Arrival:
     """The messages of a source as rows with position, body and decoded fields."""
-    source, label, limit = entry.source, f"penstock_{uuid.uuid4().hex}", reading.bytes_per_batch
+    source, label = entry.source, f"penstock_{uuid.uuid4().hex}"
     match source:
-        case Files():
-            files.check(source, entry, reading.streaming)
+        case Files() | Log() | KafkaTopic():
+            check_files([entry], reading.streaming)
             if not reading.streaming:
-                return Arrival(_complete(files.read_once(reading.spark, label, entry)), label)
-            log = os.path.join(reading.notes, f"{entry.route}.jsonl")
-            cores = reading.spark.sparkContext.defaultParallelism
-            return Arrival(_complete(_read(reading, label, files.files_source(label, entry, log, limit, cores))), label)
-        case Log():
-            if not reading.streaming:
-                return Arrival(_complete(logs.read_once(reading.spark, label, entry)), label)
-            made = _log_source(label, entry, logs.Place.of(source), reading)
-            return Arrival(_complete(_read(reading, label, made)), label)
-        case KafkaTopic():
-            from penstock.spark.read import kafka
-
-            if not reading.streaming:
-                return Arrival(_complete(kafka.read_once(reading.spark, label, entry)), label)
-            made = kafka.stream_source(reading.spark, label, entry, reading.rows_per_batch)
+                return Arrival(_complete(read_once(reading.spark, label, entry, pieces_of(entry))), label)
+            stream = stream_of(entry, reading)
+            made = numbered_source(label, row_type(entry, stream.pieces.timed), None, lambda: stream)
             return Arrival(_complete(_read(reading, label, made)), label)
         case Rate():
             made = rate_source(label, entry, reading.rows_per_batch)
@@ -103,6 +94,41 @@ def arriving(entry: Entry, reading: Reading) -> Arrival:
             return Arrival(_parquet(source.as_parquet(), entry, reading))
     known = "Files, Log, KafkaTopic, Parquet, Table, Memory, Rate or Frame"
     raise BadEndpoint(f"Spark cannot read {source}", fix=f"use {known}")
+
+
+def pieces_of(entry: Entry) -> Pieces[Any]:
+    """A source that tasks read piece by piece."""
+    match entry.source:
+        case Files():
+            return files.FilePieces(entry)
+        case Log():
+            return logs.LogPieces(entry.source)
+        case KafkaTopic():
+            from penstock.spark.read import kafka
+
+            return kafka.KafkaPieces(entry.source)
+    raise AssertionError(entry.source)
+
+
+def stream_of(entry: Entry, reading: Reading) -> PieceStream:
+    """The same as a stream."""
+    cores, note = reading.spark.sparkContext.defaultParallelism, os.path.join(reading.notes, entry.route)
+    match entry.source:
+        case Files():
+            return files.FilesStream(entry, f"{note}.jsonl", reading.bytes_per_batch, cores)
+        case Log():
+            return logs.LogStream(entry, f"{note}.start", reading.rows_per_batch, cores)
+        case KafkaTopic():
+            from penstock.spark.read import kafka
+
+            return kafka.KafkaStream(entry, f"{note}.start", reading.rows_per_batch, cores)
+    raise AssertionError(entry.source)
+
+
+def check_files(entries: Iterable[Entry], streaming: bool) -> None:
+    for entry in entries:
+        if isinstance(entry.source, Files):
+            files.check(entry.source, entry, streaming)
 
 
 def check_sources(entries: Iterable[Entry]) -> None:
@@ -127,11 +153,6 @@ def _read(reading: Reading, name: str, source: type[DataSource]) -> DataFrame:
     reading.spark.dataSource.register(source)
     reader = reading.spark.readStream if reading.streaming else reading.spark.read
     return reader.format(name).load()
-
-
-def _log_source(name: str, entry: Entry, place: logs.Place, reading: Reading) -> type[DataSource]:
-    rows, parts = reading.rows_per_batch, reading.spark.sparkContext.defaultParallelism
-    return numbered_source(name, offset_row_type(entry), None, lambda: logs.LogStream(entry, place, rows, parts))
 
 
 def _complete(data: DataFrame) -> DataFrame:

@@ -9,15 +9,11 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceStreamReader,
-    InputPartition,
-)
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
 from penstock.endpoints.files import Files, find_files, root_of
@@ -25,31 +21,43 @@ from penstock.errors import BadEndpoint, BadSchema
 from penstock.formats import Csv, Format, Xml
 from penstock.plan.plan import Entry
 from penstock.spark.read.lines import CHUNK_BYTES, Chunk, chunks, open_file, read_lines
-from penstock.spark.read.once import read_pieces
+from penstock.spark.read.pieces import Block
 from penstock.spark.read.records import read_csv_records, read_xml_records
-from penstock.spark.read.rows import RowMaker, row_type, settle
+from penstock.spark.read.rows import RowReader
 from penstock.spark.read.shares import shares
 
 BYTES_PER_BATCH = 128 * 1024 * 1024
 UNREADABLE = (OSError, EOFError, zlib.error)
 
 
-class FileBodies:
-    """All files there are, in chunks, and the bodies of a chunk."""
+class FilePieces:
+    """The files of a source in chunks. Paths mean the same wherever Spark needs them, which may be elsewhere."""
+
+    timed = False
 
     def __init__(self, entry: Entry) -> None:
         assert isinstance(entry.source, Files)
-        self.source, self.format = entry.source, entry.format
-        self.root = root_of(self.source.path)
+        self.source = replace(entry.source, path=os.path.abspath(entry.source.path))
+        self.format, self.root = entry.format, root_of(self.source.path)
 
-    def found(self) -> list[Chunk]:
+    def found(self, cores: int = 1) -> list[Chunk]:
         return [chunk for path in find_files(self.source.path) for chunk in self.chunks(path)]
 
     def chunks(self, path: str, chunk_bytes: int = CHUNK_BYTES) -> list[Chunk]:
         whole = isinstance(self.format, (Csv, Xml))
         return chunks(path, os.path.relpath(path, self.root), os.path.getsize(path), whole, chunk_bytes)
 
-    def bodies(self, chunk: Chunk) -> Iterator[pa.Array]:
+    def blocks(self, chunk: Chunk) -> Iterator[Block]:
+        offset = 0
+        try:
+            for bodies in self._bodies(chunk):
+                numbers = np.arange(offset, offset + len(bodies))
+                yield Block(bodies, chunk.topic, chunk.number, numbers)
+                offset += len(bodies)
+        except UNREADABLE as error:
+            raise BadEndpoint(f"cannot read {chunk.path}: {error}") from None
+
+    def _bodies(self, chunk: Chunk) -> Iterator[pa.Array]:
         if isinstance(self.format, Xml):
             return read_xml_records(chunk, self.source.record)
         if isinstance(self.format, Csv):
@@ -57,36 +65,15 @@ class FileBodies:
         return read_lines(chunk)
 
 
-class FilesReader(FileBodies):
-    """The rows of the messages of a chunk."""
-
-    def __init__(self, entry: Entry) -> None:
-        super().__init__(entry)
-        self.rows = RowMaker(entry)
-
-    def read_share(self, share: Sequence[Chunk]) -> Iterator[pa.RecordBatch]:
-        for chunk in share:
-            yield from self.read_chunk(chunk)
-
-    def read_chunk(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
-        settle()
-        offset = 0
-        try:
-            for bodies in self.bodies(chunk):
-                yield from self.rows(bodies, chunk.topic, chunk.number, offset)
-                offset += len(bodies)
-        except UNREADABLE as error:
-            raise BadEndpoint(f"cannot read {chunk.path}: {error}") from None
-
-
-class FilesStream(FilesReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class FilesStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Files as they appear. Every chunk found gets a number in a log beside the checkpoint; an offset is a number.
 
     A file must be complete when it appears (write it elsewhere and rename it).
     """
 
     def __init__(self, entry: Entry, log: str, bytes_per_batch: int = BYTES_PER_BATCH, cores: int = 1) -> None:
-        super().__init__(entry)
+        self.pieces = FilePieces(entry)
+        self.rows = RowReader(entry, self.pieces)
         self.bytes_per_batch, self.cores = bytes_per_batch, cores
         self.log: str = log
         self.target: int | None = None
@@ -111,12 +98,14 @@ class FilesStream(FilesReader, DataSourceStreamReader, SupportsTriggerAvailableN
             number += 1
         return {"chunks": number}
 
+    def between(self, start: dict[str, int], end: dict[str, int]) -> list[Chunk]:
+        return self._read_log()[start["chunks"] : end["chunks"]]
+
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        chunks = self._read_log()[start["chunks"] : end["chunks"]]
-        return [InputPartition(share) for share in shares(chunks, lambda chunk: chunk.size, self.cores)]
+        return [InputPartition(share) for share in shares(self.between(start, end), self.cores)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self.read_share(partition.value)
+        return self.rows.read(partition.value)
 
     def _discover(self) -> list[Chunk]:
         """All chunks known, after writing those of new files to the log."""
@@ -124,9 +113,9 @@ class FilesStream(FilesReader, DataSourceStreamReader, SupportsTriggerAvailableN
         seen = {chunk.path for chunk in known}
         fresh = [
             chunk
-            for path in find_files(self.source.path)
-            if path not in seen and _fits(path, self.format)
-            for chunk in self.chunks(path)
+            for path in find_files(self.pieces.source.path)
+            if path not in seen and _fits(path, self.pieces.format)
+            for chunk in self.pieces.chunks(path)
         ]
         if fresh:
             os.makedirs(os.path.dirname(self.log), exist_ok=True)
@@ -143,17 +132,6 @@ class FilesStream(FilesReader, DataSourceStreamReader, SupportsTriggerAvailableN
                 return [Chunk(**json.loads(line)) for line in file if line.endswith("\n")]
         except FileNotFoundError:
             return []
-
-
-def read_once(spark: SparkSession, label: str, entry: Entry) -> DataFrame:
-    """All files there are, read by a function that the physical plan shows as `label`."""
-    reader = FilesReader(placed(entry))
-    try:
-        found = reader.found()
-    except OSError as error:  # a file that has gone meanwhile
-        raise BadEndpoint(f"cannot read {error.filename}: {error}") from None
-    shared = shares(found, lambda chunk: chunk.size, spark.sparkContext.defaultParallelism)
-    return read_pieces(spark, label, shared, reader.read_share, row_type(entry))
 
 
 def check(source: Files, entry: Entry, streaming: bool) -> None:
@@ -189,27 +167,3 @@ def _drop_half_line(file: BinaryIO) -> None:
     file.seek(0)
     content = file.read()
     file.truncate(content.rfind(b"\n") + 1)
-
-
-def files_source(name: str, entry: Entry, log: str, bytes_per_batch: int, cores: int) -> type[DataSource]:
-    """A data source class for one entry as a stream."""
-    fixed = placed(entry)
-
-    class FilesSource(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return name
-
-        def schema(self) -> Any:
-            return row_type(fixed)
-
-        def streamReader(self, schema: Any) -> DataSourceStreamReader:
-            return FilesStream(fixed, log, bytes_per_batch, cores)
-
-    return FilesSource
-
-
-def placed(entry: Entry) -> Entry:
-    """The entry with a path that means the same where Spark needs it, which may be in another directory."""
-    assert isinstance(entry.source, Files)
-    return replace(entry, source=replace(entry.source, path=os.path.abspath(entry.source.path)))

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource
 
 from penstock.endpoints.kafka import EARLIEST, KafkaTopic
 from penstock.endpoints.log import KEY_HEADER
@@ -18,32 +16,33 @@ from penstock.kafka.reading import Reader, kept, removed
 from penstock.kafka.topic import offsets, range_of
 from penstock.log.records import Ends
 from penstock.plan.plan import Entry
-from penstock.spark.frame import HEADERS, TIME
-from penstock.spark.read.numbered import numbered_source
-from penstock.spark.read.offsets import TEXTS, TIMES, Offsets, OffsetStream, Range, offset_row_type, ranges
-from penstock.spark.read.once import read_pieces
-from penstock.spark.read.rows import ROWS_AT_ONCE, RowMaker, settle
+from penstock.spark.read.offsets import TEXTS, TIMES, Offsets, OffsetStream, Range, ranges
+from penstock.spark.read.pieces import Block
+from penstock.spark.read.rows import ROWS_AT_ONCE
 
 _NO_TIME = 0
 
 
-class KafkaReader:
-    """Reads ranges of a topic as rows."""
+class KafkaPieces:
+    """Ranges of a topic."""
 
-    def __init__(self, entry: Entry, place: Place) -> None:
-        self.place, self.rows = place, RowMaker(entry)
+    timed = True
 
-    def read_range(self, chosen: Range) -> Iterator[pa.RecordBatch]:
-        settle()
+    def __init__(self, source: KafkaTopic) -> None:
+        self.source, self.place = source, Place.of(source)
+
+    def found(self, cores: int) -> list[Range]:
+        """What is there now, or what the source names."""
+        chosen = _range(self.source)
+        first, stop = ({str(number): pair[place] for number, pair in chosen.items()} for place in (0, 1))
+        return ranges(first, stop, cores)
+
+    def blocks(self, chosen: Range) -> Iterator[Block]:
         for messages in kept(self.place).read(chosen.partition, chosen.first, chosen.stop, ROWS_AT_ONCE):
-            yield self._batch(messages, chosen.partition)
-
-    def _batch(self, messages: list[Any], partition: int) -> pa.RecordBatch:
-        bodies = pa.array([message.value() or b"" for message in messages], pa.binary())
-        numbers = np.fromiter((message.offset() for message in messages), np.int64, len(messages))
-        batch = self.rows.batch(bodies, self.place.topic, partition, numbers)
-        given = [_times(messages), pa.array([_headers(message) for message in messages], TEXTS)]
-        return pa.RecordBatch.from_arrays([*batch.columns, *given], names=[*batch.schema.names, TIME, HEADERS])
+            bodies = pa.array([message.value() or b"" for message in messages], pa.binary())
+            offsets = np.fromiter((message.offset() for message in messages), np.int64, len(messages))
+            headers = pa.array([_headers(message) for message in messages], TEXTS)
+            yield Block(bodies, self.place.topic, chosen.partition, offsets, _times(messages), headers)
 
 
 def _times(messages: list[Any]) -> pa.Array:
@@ -60,19 +59,18 @@ def _headers(message: Any) -> list[tuple[str, str]] | None:
     return list(found.items()) or None
 
 
-class KafkaStream(KafkaReader, OffsetStream):
+class KafkaStream(OffsetStream):
     """A topic may get more partitions: they are read from their beginning."""
 
-    def __init__(self, entry: Entry, place: Place, rows_per_batch: int, parts: int) -> None:
+    def __init__(self, entry: Entry, note: str, rows_per_batch: int, parts: int) -> None:
         assert isinstance(entry.source, KafkaTopic)
-        KafkaReader.__init__(self, entry, place)
-        OffsetStream.__init__(self, place.topic, rows_per_batch, parts)
-        self.begin = entry.source.start
+        self.begin, self.place = entry.source.start, Place.of(entry.source)
+        super().__init__(entry, KafkaPieces(entry.source), self.place.topic, note, rows_per_batch, parts)
 
     def ends(self) -> dict[str, Ends]:
         return {str(number): one for number, one in kept(self.place).ends().items()}
 
-    def initialOffset(self) -> Offsets:
+    def beginning(self) -> Offsets:
         found = offsets(self.begin, kept(self.place).ends(), EARLIEST, self.place)
         return {str(number): offset for number, offset in found.items()}
 
@@ -81,24 +79,6 @@ class KafkaStream(KafkaReader, OffsetStream):
             if start.get(number, one.first) < one.first < one.next:
                 raise removed(self.place, int(number))
         return super().latestOffset(start, limit)
-
-
-def stream_source(spark: SparkSession, name: str, entry: Entry, rows_per_batch: int) -> type[DataSource]:
-    assert isinstance(entry.source, KafkaTopic)
-    place, parts = Place.of(entry.source), spark.sparkContext.defaultParallelism
-    return numbered_source(
-        name, offset_row_type(entry), None, lambda: KafkaStream(entry, place, rows_per_batch, parts)
-    )
-
-
-def read_once(spark: SparkSession, label: str, entry: Entry) -> DataFrame:
-    """What is there now, or what the source names, read by a function that the physical plan shows as `label`."""
-    assert isinstance(entry.source, KafkaTopic)
-    reader = KafkaReader(entry, Place.of(entry.source))
-    chosen = _range(entry.source)
-    first, stop = ({str(number): pair[place] for number, pair in chosen.items()} for place in (0, 1))
-    found = ranges(first, stop, spark.sparkContext.defaultParallelism)
-    return read_pieces(spark, label, found, reader.read_range, offset_row_type(entry))
 
 
 def _range(source: KafkaTopic) -> dict[int, tuple[int, int]]:

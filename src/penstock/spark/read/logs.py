@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
 from penstock.endpoints.log import KEY_HEADER, Log
 from penstock.errors import BadEndpoint, PenstockError
@@ -20,10 +19,9 @@ from penstock.log.reader import FileReader, Reader, ServerReader
 from penstock.log.records import Ends
 from penstock.log.store.reading import Piece
 from penstock.plan.plan import Entry
-from penstock.spark.frame import HEADERS, TIME
-from penstock.spark.read.offsets import TEXTS, TIMES, OffsetStream, Range, offset_row_type, ranges
-from penstock.spark.read.once import read_pieces
-from penstock.spark.read.rows import ROWS_AT_ONCE, RowMaker, settle
+from penstock.spark.read.offsets import TEXTS, TIMES, OffsetStream, Range, ranges
+from penstock.spark.read.pieces import Block
+from penstock.spark.read.rows import ROWS_AT_ONCE
 
 
 @dataclass(frozen=True)
@@ -53,29 +51,33 @@ def _kept(place: Place) -> Reader:
     return place.reader()
 
 
-class LogReader:
-    """Reads ranges of a topic as rows."""
+class LogPieces:
+    """Ranges of a topic."""
 
-    def __init__(self, entry: Entry, place: Place) -> None:
-        self.place, self.rows = place, RowMaker(entry)
+    timed = True
 
-    def read_range(self, chosen: Range) -> Iterator[pa.RecordBatch]:
-        settle()
+    def __init__(self, end: Log) -> None:
+        self.place = Place.of(end)
+
+    def found(self, cores: int) -> list[Range]:
+        """All that is durable now."""
+        reader = self.place.reader()
+        try:
+            ends = {str(number): reader.ends(number) for number in range(reader.partitions())}
+        finally:
+            reader.close()
+        return ranges({name: one.first for name, one in ends.items()}, {name: one.next for name, one in ends.items()},
+                      cores)  # fmt: skip
+
+    def blocks(self, chosen: Range) -> Iterator[Block]:
         place = self.place
         if place.directory is not None and not os.path.isdir(place.directory):
             raise BadEndpoint(f"a task reads topic {place.topic!r} and does not see {place.directory}",
                               fix="all machines have to share it, or read at='host:port' of its server")  # fmt: skip
-        pieces = _kept(place).pieces(chosen.partition, chosen.first, chosen.stop)
-        for some in gathered(pieces):
-            yield from self._batches(some, chosen.partition)
-
-    def _batches(self, pieces: list[Piece], partition: int) -> Iterator[pa.RecordBatch]:
-        values, times, headers = values_of(pieces), times_of(pieces), headers_of(pieces)
-        for start in range(0, len(values), ROWS_AT_ONCE):
-            bodies = values.slice(start, ROWS_AT_ONCE)
-            for batch in self.rows(bodies, self.place.topic, partition, pieces[0].first + start):
-                given = [times.slice(start, len(bodies)), headers.slice(start, len(bodies))]
-                yield pa.RecordBatch.from_arrays([*batch.columns, *given], names=[*batch.schema.names, TIME, HEADERS])
+        for some in gathered(_kept(place).pieces(chosen.partition, chosen.first, chosen.stop)):
+            values, first = values_of(some), some[0].first
+            offsets = np.arange(first, first + len(values))
+            yield Block(values, place.topic, chosen.partition, offsets, times_of(some), headers_of(some))
 
 
 def gathered(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
@@ -136,34 +138,17 @@ def _only_keys(keys: pa.Array) -> pa.Array:
     return pa.MapArray.from_arrays(starts, pa.repeat(pa.scalar(KEY_HEADER), len(items)), items, type=TEXTS)
 
 
-class LogStream(LogReader, OffsetStream):
+class LogStream(OffsetStream):
     """The partitions of a topic never change."""
 
-    def __init__(self, entry: Entry, place: Place, rows_per_batch: int, parts: int) -> None:
-        LogReader.__init__(self, entry, place)
-        OffsetStream.__init__(self, place.topic, rows_per_batch, parts)
+    def __init__(self, entry: Entry, note: str, rows_per_batch: int, parts: int) -> None:
+        assert isinstance(entry.source, Log)
+        self.place = Place.of(entry.source)
+        super().__init__(entry, LogPieces(entry.source), self.place.topic, note, rows_per_batch, parts)
 
     def ends(self) -> dict[str, Ends]:
         reader = _kept(self.place)
         return {str(number): reader.ends(number) for number in range(reader.partitions())}
-
-
-def read_once(spark: SparkSession, label: str, entry: Entry) -> DataFrame:
-    """All that is durable now, read by a function that the physical plan shows as `label`."""
-    assert isinstance(entry.source, Log)
-    reader = LogReader(entry, Place.of(entry.source))
-    found = all_ranges(reader.place, spark.sparkContext.defaultParallelism)
-    return read_pieces(spark, label, found, reader.read_range, offset_row_type(entry))
-
-
-def all_ranges(place: Place, parts: int) -> list[Range]:
-    reader = place.reader()
-    try:
-        ends = {str(number): reader.ends(number) for number in range(reader.partitions())}
-    finally:
-        reader.close()
-    return ranges({name: one.first for name, one in ends.items()}, {name: one.next for name, one in ends.items()},
-                  parts)  # fmt: skip
 
 
 def check(entries: Iterable[Entry]) -> None:

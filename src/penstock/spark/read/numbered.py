@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from penstock.endpoints.simple import Rate
 from penstock.plan.plan import Entry
+from penstock.spark.read.pieces import Block
 from penstock.spark.read.rows import ROWS_AT_ONCE, RowMaker, row_type
 
 ROWS_PER_BATCH = 100_000
@@ -32,7 +34,7 @@ class RateReader(DataSourceReader):
         for start in range(first, last, ROWS_AT_ONCE):
             numbers = range(start, min(start + ROWS_AT_ONCE, last))
             bodies = pa.array([self.source.message(number) for number in numbers], pa.binary())
-            yield from self.rows(bodies, "rate", 0, start)
+            yield from self.rows(Block(bodies, "rate", 0, np.array(numbers)))
 
 
 def ranges(first: int, last: int, parts: int = 2) -> list[InputPartition]:

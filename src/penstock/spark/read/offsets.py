@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import types as spark_types
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from penstock.errors import BadEndpoint
 from penstock.log.records import Ends
 from penstock.plan.plan import Entry
-from penstock.spark.frame import HEADERS, TIME
-from penstock.spark.read.rows import row_type
+from penstock.spark.read.pieces import Pieces
+from penstock.spark.read.rows import RowReader
+from penstock.spark.write.durable import write_whole
 
 ROWS_PER_TASK = 250_000
+_MESSAGE_BYTES = 256
+"""A guess: so many rows are as many bytes as a task reads of files."""
 TEXTS = pa.map_(pa.string(), pa.string())
 TIMES = pa.timestamp("us", "UTC")
 Offsets = dict[str, int]
@@ -30,23 +34,40 @@ class Range:
     first: int
     stop: int
 
+    @property
+    def size(self) -> int:
+        return (self.stop - self.first) * _MESSAGE_BYTES
+
 
 class OffsetStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """An offset is how far every partition was read."""
+    """An offset is how far every partition was read. Where the first batch begins is noted in a file."""
 
-    def __init__(self, topic: str, rows_per_batch: int, parts: int) -> None:
-        self.topic, self.rows_per_batch, self.parts = topic, rows_per_batch, parts
+    def __init__(
+        self, entry: Entry, pieces: Pieces[Range], topic: str, note: str, rows_per_batch: int, parts: int
+    ) -> None:
+        self.pieces, self.rows = pieces, RowReader(entry, pieces)
+        self.topic, self.note, self.rows_per_batch, self.parts = topic, note, rows_per_batch, parts
         self.target: Offsets | None = None
 
     def ends(self) -> dict[str, Ends]:
         """What every partition has now, by its number."""
         raise NotImplementedError
 
-    def read_range(self, chosen: Range) -> Iterator[pa.RecordBatch]:
-        raise NotImplementedError
+    def beginning(self) -> Offsets:
+        """Where to begin if nothing was read yet."""
+        return {number: one.first for number, one in self.ends().items()}
 
     def initialOffset(self) -> Offsets:
-        return {number: one.first for number, one in self.ends().items()}
+        """The same whenever and wherever it is asked for."""
+        try:
+            with open(self.note, encoding="utf-8") as file:
+                known: Offsets = json.load(file)
+            return known
+        except FileNotFoundError:
+            begin = self.beginning()
+            os.makedirs(os.path.dirname(self.note), exist_ok=True)
+            write_whole(self.note, json.dumps(begin).encode())
+            return begin
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self.rows_per_batch)
@@ -74,12 +95,15 @@ class OffsetStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 )
         return {number: one.next for number, one in found.items()}
 
+    def between(self, start: Offsets, end: Offsets) -> list[Range]:
+        """A partition that is new since then is read from its beginning."""
+        return ranges(dict.fromkeys(end, 0) | start, end, self.parts)
+
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
-        # A partition that is new since then is read from its beginning.
-        return [InputPartition(one) for one in ranges(dict.fromkeys(end, 0) | start, end, self.parts)]
+        return [InputPartition(one) for one in self.between(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self.read_range(partition.value)
+        return self.rows.read([partition.value])
 
 
 def ranges(start: Mapping[str, int], end: Mapping[str, int], parts: int) -> list[Range]:
@@ -106,10 +130,3 @@ def limited(start: Mapping[str, int], ends: Mapping[str, int], rows: int) -> Off
         found[number] += taken
         left -= taken
     return found
-
-
-def offset_row_type(entry: Entry) -> spark_types.StructType:
-    """Rows with the time and the headers that the source gives."""
-    texts = spark_types.MapType(spark_types.StringType(), spark_types.StringType())
-    given = [spark_types.StructField(TIME, spark_types.TimestampType()), spark_types.StructField(HEADERS, texts)]
-    return spark_types.StructType([*row_type(entry).fields, *given])

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
+from typing import Any
 
-import numpy
-import numpy.typing
 import pyarrow as pa
 from pyspark.sql import types as spark
 
 from penstock.plan.plan import Entry
 from penstock.spark.decode import Decoder, decoded_columns, reads_nothing
-from penstock.spark.frame import BODY, OFFSET, PARTITION, TOPIC
+from penstock.spark.frame import BODY, HEADERS, OFFSET, PARTITION, TIME, TOPIC
+from penstock.spark.read.pieces import Block, Pieces, Sized
 
 ROWS_AT_ONCE = 10_000
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -23,15 +23,20 @@ _KEPT_PIECE, _KEPT = 32 << 20, 512 << 20
 """A worker keeps so many free bytes, in pieces of up to so many."""
 
 
-def row_type(entry: Entry) -> spark.StructType:
-    """What a data source gives to Spark for this entry."""
+def row_type(entry: Entry, timed: bool = False) -> spark.StructType:
+    """What a source gives to Spark for this entry; with time and headers, if it has any."""
     columns = [
         spark.StructField(TOPIC, spark.StringType()),
         spark.StructField(PARTITION, spark.IntegerType()),
         spark.StructField(OFFSET, spark.LongType()),
         spark.StructField(BODY, spark.BinaryType()),
     ]
-    return spark.StructType(columns if reads_nothing(entry) else [*columns, *decoded_columns(entry).fields])
+    if not reads_nothing(entry):
+        columns += decoded_columns(entry).fields
+    if timed:
+        texts = spark.MapType(spark.StringType(), spark.StringType())
+        columns += [spark.StructField(TIME, spark.TimestampType()), spark.StructField(HEADERS, texts)]
+    return spark.StructType(columns)
 
 
 @cache
@@ -49,27 +54,39 @@ def settle() -> None:
 
 
 class RowMaker:
-    """Makes record batches of bodies for one entry; pickled to the workers."""
+    """Makes record batches of messages for one entry; pickled to the workers."""
 
     def __init__(self, entry: Entry) -> None:
         self.decoder = None if reads_nothing(entry) else Decoder(entry)
 
-    def __call__(self, bodies: pa.Array, topic: str, partition: int, offset: int) -> Iterator[pa.RecordBatch]:
-        for start in range(0, len(bodies), ROWS_AT_ONCE):
-            some = bodies.slice(start, ROWS_AT_ONCE)
-            yield self.batch(some, topic, partition, numpy.arange(offset + start, offset + start + len(some)))
+    def __call__(self, block: Block) -> Iterator[pa.RecordBatch]:
+        for start in range(0, len(block.bodies), ROWS_AT_ONCE):
+            yield self._batch(block.slice(start, ROWS_AT_ONCE))
 
-    def batch(
-        self, bodies: pa.Array, topic: str, partition: int, offsets: numpy.typing.NDArray[numpy.int64]
-    ) -> pa.RecordBatch:
-        length = len(bodies)
-        position: list[pa.Array] = [
-            pa.repeat(pa.scalar(topic, pa.string()), length),
-            pa.repeat(pa.scalar(partition, pa.int32()), length),
-            pa.array(offsets, pa.int64()),
-        ]
-        names = [TOPIC, PARTITION, OFFSET, BODY]
-        if self.decoder is None:
-            return pa.RecordBatch.from_arrays([*position, bodies], names=names)
-        decoded, kept = self.decoder(bodies)
-        return pa.RecordBatch.from_arrays([*position, kept, *decoded], names=[*names, *self.decoder.names])
+    def _batch(self, block: Block) -> pa.RecordBatch:
+        length = len(block.bodies)
+        columns: dict[str, pa.Array] = {
+            TOPIC: pa.repeat(pa.scalar(block.topic, pa.string()), length),
+            PARTITION: pa.repeat(pa.scalar(block.partition, pa.int32()), length),
+            OFFSET: pa.array(block.offsets, pa.int64()),
+            BODY: block.bodies,
+        }
+        if self.decoder is not None:
+            decoded, columns[BODY] = self.decoder(block.bodies)
+            columns |= zip(self.decoder.names, decoded, strict=True)
+        if block.times is not None:
+            columns |= {TIME: block.times, HEADERS: block.headers}
+        return pa.RecordBatch.from_pydict(columns)
+
+
+class RowReader:
+    """Reads pieces of a source as rows; pickled to the workers."""
+
+    def __init__(self, entry: Entry, pieces: Pieces[Any]) -> None:
+        self.pieces, self.rows = pieces, RowMaker(entry)
+
+    def read(self, share: Sequence[Sized]) -> Iterator[pa.RecordBatch]:
+        settle()
+        for piece in share:
+            for block in self.pieces.blocks(piece):
+                yield from self.rows(block)

@@ -6,9 +6,11 @@ A batch whose intent is there is never computed again, only published again.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 
@@ -18,6 +20,8 @@ from penstock.summary import Step
 
 KEPT_INTENTS = 10
 """How many batches back a stream remembers its intents; Spark itself repeats only the last one."""
+
+_OFFSETS_VERSION = "v1"
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -112,6 +116,19 @@ class Journal:
         later = [name for name in names if name[:-5].isdigit() and int(name[:-5]) > number]
         intents = (_read(os.path.join(self.directory, name)) for name in later)
         return [note for intent in intents if intent is not None for note in intent.notes]
+
+    def reached(self, number: int) -> list[Any]:
+        """How far every source is read after this batch, in the source's words; None where it has said nothing yet."""
+        path = os.path.join(self.offsets, str(number))
+        try:
+            with open(path, encoding="utf-8") as file:
+                version, _, *lines = file.read().splitlines()
+            if version != _OFFSETS_VERSION:
+                raise ValueError(f"version {version}")
+            return [None if line == "-" else json.loads(line) for line in lines]
+        except (OSError, ValueError) as error:
+            raise BadEndpoint(f"cannot read {path}: {error}",
+                              fix="restore the checkpoint, or start with a new one") from None  # fmt: skip
 
     def _seal(self, number: int) -> str:
         """Which messages the batch has, in Spark's words. Spark does not make sure that they last: we do."""
