@@ -49,12 +49,12 @@ def logged(directory: Path, topic: str) -> list[bytes]:
     try:
         reader = FileReader(directory, topic)
         for number in range(reader.partitions()):
-            following = 0
-            for piece in reader.pieces(number, 0, reader.ends(number).next):
+            following, end = 0, reader.ends(number).next
+            for piece in reader.pieces(number, 0, end):
                 assert piece.first == following
                 following += piece.stop - piece.start
                 found += piece.frame.values[piece.start : piece.stop].to_pylist()
-            assert following == reader.ends(number).next
+            assert following == end
     except LogError:  # there is no topic yet
         return []
     return sorted(found)

@@ -11,17 +11,17 @@ from pathlib import Path
 from penstock import App, Files, Json, KafkaTopic, Log, Route, body
 from penstock.spark.stream import run_stream
 
-ORDER = Json("id BIGINT")
+ORDER = Json("id BIGINT, kind STRING")
 ROWS_PER_BATCH = 100
 EVEN, ODD = "even", "odd"
 
 
 def order(number: int) -> bytes:
-    return b'{"id": %d}' % number
+    return b'{"id": %d, "kind": "%s"}' % (number, (ODD if number % 2 else EVEN).encode())
 
 
 def app(directory: Path, source: Log | KafkaTopic, even: Log | KafkaTopic, odd: Log | KafkaTopic) -> App:
-    route = Route("in", source, delivery="exactly once").choice({EVEN: body.id % 2 == 0}, otherwise=ODD)
+    route = Route("in", source, delivery="exactly once").choice({EVEN: body.kind == EVEN}, otherwise=ODD)
     return App("topics", route, sinks={EVEN: even, ODD: odd}, dead_letters=Files(str(directory / "dead")))
 
 

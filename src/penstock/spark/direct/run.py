@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pyspark.sql import Row, SparkSession
 
 from penstock.plan.plan import Plan
+from penstock.spark.direct.copies import copier_of
 from penstock.spark.direct.gathering import gathered
 from penstock.spark.direct.groups import GroupTask
 from penstock.spark.direct.rows import GATHERED
@@ -34,7 +35,9 @@ class DirectRun:
 
     def __init__(self, spark: SparkSession, plan: Plan, targets: Mapping[int, Target]) -> None:
         self.spark, self.plan, self.targets, self.places = spark, plan, targets, Places.of(plan)
-        self.readers = [Reader(entry, self.places.routes[entry.route]) for entry in plan.entries]
+        self.readers = [
+            Reader(entry, self.places.routes[entry.route], copier_of(entry, plan)) for entry in plan.entries
+        ]
         self.visits, self.cores = visits(plan), spark.sparkContext.defaultParallelism
 
     def compute_all(self, staging: Staging) -> tuple[Intent, int]:

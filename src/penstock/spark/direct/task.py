@@ -16,6 +16,7 @@ from penstock.plan.plan import Entry
 from penstock.reference.run import DECODE
 from penstock.spark.decode import reads_nothing
 from penstock.spark.direct.buckets import Gathered
+from penstock.spark.direct.copies import Copier, Decoded
 from penstock.spark.direct.gathering import Gathering
 from penstock.spark.direct.rows import GATHERED, Numbers, Rows, Visit
 from penstock.spark.direct.tally import Death, Tally
@@ -41,11 +42,17 @@ _BATCH = pa.schema([(AT, pa.int32()), (BODY, pa.binary()), (WRITTEN, pa.bool_())
 class Reader:
     """One source: how its messages are read, decoded and written anew."""
 
-    def __init__(self, entry: Entry, start: int) -> None:
+    def __init__(self, entry: Entry, start: int, copier: Copier | None = None) -> None:
         self.pieces = pieces_of(entry)
-        self.route, self.start = entry.route, start
+        self.route, self.start, self.copier = entry.route, start, copier
         self.parsed, self.format = entry.parsed, entry.format
         self.decodes, self.written = not reads_nothing(entry), entry.written
+
+    def decode(self, bodies: pa.Array) -> tuple[Decoded, pa.Array | None]:
+        """What steps need of the bodies, and how bodies that are gathered are in a list."""
+        if self.copier is not None:
+            return self.copier(bodies)
+        return (self.format.decode_batch(bodies, self.parsed) if self.decodes else (None, [])), None
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,7 @@ class DirectTask:
 
     def _block(self, reader: Reader, block: Block, tally: Tally, gathered: Gathered) -> Iterator[pa.RecordBatch]:
         bodies = block.bodies
-        decoded, failures = reader.format.decode_batch(bodies, reader.parsed) if reader.decodes else (None, [])
+        (decoded, failures), members = reader.decode(bodies)
         written = reader.written.write(decoded) if reader.written else None
         parts = written if reader.written and reader.written.parted else None
         rows = Rows(decoded, block.offsets, parts, np.full(len(bodies), reader.start, np.int32),
@@ -93,7 +100,8 @@ class DirectTask:
             visit(rows)
         dead = [(index, reader.route, DECODE, bad.error, bad.reason) for index, bad in failures]
         if self.gathering is not None and rows.keyless is not None:
-            self._gather(rows, gathered)
+            assert members is not None
+            _gather(rows, members, gathered)
             stage, keyless = self.gathering.stage, rows.keyless[rows.at[rows.keyless] == DEAD]
             dead += [(index, stage.route, stage.node.name, INVALID_KEY, NO_VALUE) for index in keyless.tolist()]
         tally.received += len(bodies)
@@ -115,16 +123,15 @@ class DirectTask:
         seconds: Numbers = block.times.cast(pa.int64()).to_numpy(zero_copy_only=False) / 1e6
         return seconds
 
-    def _gather(self, rows: Rows, gathered: Gathered) -> None:
-        """Messages that wait for others of their group go to the files of the second job."""
-        assert self.gathering is not None
-        members, keys = self.gathering.member.write(rows.decoded), rows.keys
-        waiting = rows.at == GATHERED
-        if not waiting.all():
-            chosen = pa.array(waiting)
-            members, keys = members.filter(chosen), [key.filter(chosen) for key in keys]
-        if len(members):
-            gathered.add(keys, members)
+
+def _gather(rows: Rows, members: pa.Array, gathered: Gathered) -> None:
+    """Messages that wait for others of their group go to the files of the second job."""
+    keys, waiting = rows.keys, rows.at == GATHERED
+    if not waiting.all():
+        chosen = pa.array(waiting)
+        members, keys = members.filter(chosen), [key.filter(chosen) for key in keys]
+    if len(members):
+        gathered.add(keys, members)
 
 
 def _dead(block: Block, dead: Sequence[Death], time: datetime) -> pa.RecordBatch:
