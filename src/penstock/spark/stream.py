@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial, reduce
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -30,7 +31,7 @@ from penstock.spark.execute import execute, finish
 from penstock.spark.failure import stopped
 from penstock.spark.frame import BODY, Places
 from penstock.spark.lower import entered, lower
-from penstock.spark.read.arrive import Reading, arriving, check_sources, stream_of
+from penstock.spark.read.arrive import Reading, arriving, check_sources, forget_beginnings, stream_of
 from penstock.spark.read.files import BYTES_PER_BATCH
 from penstock.spark.read.numbered import ROWS_PER_BATCH
 from penstock.spark.read.ticks import with_ticks
@@ -84,6 +85,8 @@ def run_stream(
         place = os.path.abspath(checkpoint) if checkpoint else os.path.join(scratch, "checkpoint")
         reading = Reading(spark, True, os.path.join(place, "penstock-sources"), rows_per_batch, bytes_per_batch)
         state = Rounds(plan, StateTable(_state(place), HOLD)) if plan.remembers else None
+        if not os.path.exists(os.path.join(place, "metadata")):  # no stream of Spark's has begun here
+            forget_beginnings(reading)
         journal = Journal(place)
         direct = _direct(plan, outlets, reading, journal)
         batches = _Batches(plan, outlets, scratch, journal, state, direct, on_batch)
@@ -119,8 +122,9 @@ def _state(place: str) -> str:
 
 
 def _direct(plan: Plan, outlets: Mapping[int, Target], reading: Reading, journal: Journal) -> DirectStream | None:
-    """The stream by itself, if tasks can do all there is to do while they read."""
-    if plan.remembers or not is_direct(plan, outlets):
+    """The stream by itself, if tasks can do all there is to do while they read, and its offsets can be read."""
+    as_usual = reading.spark.conf.get("spark.sql.streaming.offsetLog.formatVersion", "1") == "1"
+    if plan.remembers or not as_usual or not is_direct(plan, outlets):
         return None
     sources = [stream_of(entry, reading) for entry in plan.entries]
     return DirectStream(DirectRun(reading.spark, plan, outlets), sources, journal)
@@ -147,7 +151,8 @@ def _entered(plan: Plan, reading: Reading) -> DataFrame:
 
 
 def _start(app: App, data: DataFrame, batches: _Batches, place: str, once: bool, trigger: str | None) -> StreamingQuery:
-    writer = data.writeStream.foreachBatch(batches.run).queryName(app.name).option("checkpointLocation", place)
+    writer = data.writeStream.foreachBatch(batches.run).queryName(app.name)
+    writer = writer.option("checkpointLocation", Path(place).as_uri())
     if once:
         writer = writer.trigger(availableNow=True)
     elif trigger:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from penstock import App, Files, Json, KafkaTopic, Log, Route, body
@@ -18,6 +19,7 @@ from penstock.errors import BadEndpoint
 from penstock.log import Frame
 from penstock.log import Log as OpenLog
 from penstock.spark import stream
+from penstock.spark.direct.run import DirectRun
 from penstock.spark.direct.steps import is_direct
 from penstock.spark.direct.stream import DirectStream
 from penstock.spark.read.logs import LogStream
@@ -25,6 +27,7 @@ from penstock.spark.run import RunResult
 from penstock.spark.stream import run_stream
 from penstock.spark.write.intent import Journal
 from penstock.spark.write.outlets import targets
+from penstock.spark.write.staging import Staging
 from penstock.testing import run
 from tests.spark.direct.routes import CHANNELS, MESSAGES, ORDER, lines, routes
 
@@ -148,8 +151,7 @@ def test_where_a_stream_began_is_noted_before_its_first_batch(tmp_path: Path) ->
     source = filled(tmp_path, [b"{}"] * 3)
     entry = App("a", Route("r", source).to("x", Files("x"))).plan.entries[0]
     begun = LogStream(entry, str(tmp_path / "notes" / "r.start"), 10, 2)
-    monkey = {"0": 2}
-    begun.beginning = lambda: monkey  # type: ignore[method-assign]
+    begun.beginning = lambda: {"0": 2}  # type: ignore[method-assign]
     assert begun.initialOffset() == {"0": 2}
     assert LogStream(entry, str(tmp_path / "notes" / "r.start"), 10, 2).initialOffset() == {"0": 2}
 
@@ -191,3 +193,26 @@ def test_nothing_is_computed_by_spark(
                       rows_per_batch=3)  # fmt: skip
     assert numbers == [0, 1, 2]
     assert done.summary.received == 7
+
+
+def test_tasks_do_not_get_the_secrets_of_sinks(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    pickled: list[bytes] = []
+    monkeypatch.setattr(DirectRun, "_tasks", lambda self, task, count: pickled.append(cloudpickle.dumps(task)) or [])
+    sink = KafkaTopic("x", servers="host:1", options={"sasl.password": "hidden"})
+    app = App("a", Route("r", Files("in", PLAIN)).to("x", sink), dead_letters=Log("dead", at="host:2", token="hidden"))
+    outlets = targets(app.plan)
+    assert b"hidden" in cloudpickle.dumps(outlets)
+    DirectRun(spark, app.plan, outlets).compute([[]], Staging("k", "scratch", "lasting"))
+    assert len(pickled) == 1
+    assert b"hidden" not in pickled[0]
+
+
+def test_a_stream_whose_position_was_deleted_begins_anew(spark: SparkSession, tmp_path: Path) -> None:
+    source = filled(tmp_path, [b'{"id": 1}'])
+    app = App("a", Route("r", source).to("x", Files(str(tmp_path / "x"))))
+    notes = tmp_path / "position" / "penstock-sources"
+    notes.mkdir(parents=True)
+    (notes / "r.start").write_text('{"0": 1}')
+    run_stream(app, str(tmp_path / "position"), once=True, spark=spark)
+    assert lines(tmp_path / "x") == [b'{"id": 1}']
+    assert json.loads((notes / "r.start").read_text()) == {"0": 0}

@@ -50,6 +50,11 @@ class Results:
         """The mean of a plain workload, in messages per second."""
         return self.mean(peer, self.cell(workload))
 
+    def median(self, peer: str, workload: str) -> float | None:
+        """Of all iterations of all forks: what one of them met with on the machine counts for little."""
+        found = self.throughput(peer, self.cell(workload))
+        return None if found is None else found.median
+
     def mean(self, peer: str, cell: Cell) -> float | None:
         found = self.throughput(peer, cell)
         return None if found is None else found.mean

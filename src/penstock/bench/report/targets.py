@@ -1,4 +1,4 @@
-"""What Penstock wants to reach, and whether it does."""
+"""What Penstock wants to reach, and whether it does: ratios of medians."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def targets(results: Results) -> list[Target]:
 
 def _against_camel(results: Results) -> Iterator[Target]:
     for name in AGAINST_CAMEL:
-        found = ratio(results.rate(PENSTOCK, name), results.rate(CAMEL, name))
+        found = ratio(results.median(PENSTOCK, name), results.median(CAMEL, name))
         target = _at_least(f"{name}: at least {TIMES_CAMEL:g} x Camel", found, TIMES_CAMEL)
         relative = ratio(_of_baseline(results, PENSTOCK, name), _of_baseline(results, CAMEL, name))
         yield target if relative is None else replace(target, found=f"{target.found}; relative to BL {relative:.2f}")
@@ -41,13 +41,13 @@ def _against_camel(results: Results) -> Iterator[Target]:
 
 def _of_baseline(results: Results, peer: str, name: str) -> float | None:
     """What is left of a system's own speed without a pattern."""
-    return ratio(results.rate(peer, name), results.rate(peer, "BL"))
+    return ratio(results.median(peer, name), results.median(peer, "BL"))
 
 
 def _against_engines(results: Results) -> Target:
     best = results.best(VECTORISED, "RT-1-A")
     name = f" ({best[0]})" if best else ""
-    found = ratio(results.rate(PENSTOCK, "RT-1-A"), best[1] if best else None)
+    found = ratio(results.median(PENSTOCK, "RT-1-A"), results.median(best[0], "RT-1-A") if best else None)
     text = f"RT-1-A: at least {OF_VECTORISED:g} of the best vectorised engine{name}"
     return _at_least(text, found, OF_VECTORISED)
 
@@ -58,7 +58,7 @@ def _invariance(results: Results) -> Iterator[Target]:
         ("RT-1-C", "RT-1-A", OF_SIMPLE_ROUTER),
         ("MDS-1-F", "MDS-1-A", OF_ONE_REDELIVERY),
     ):
-        found = ratio(results.rate(PENSTOCK, name), results.rate(PENSTOCK, base))
+        found = ratio(results.median(PENSTOCK, name), results.median(PENSTOCK, base))
         yield _at_least(f"{name}: at least {wanted:g} of {base}", found, wanted)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +16,6 @@ from penstock.spark.direct.tally import Tally
 from penstock.spark.direct.task import batch_of, note_of
 from penstock.spark.frame import DEAD
 from penstock.spark.read.rows import settle
-from penstock.spark.write.outlets import Target
-from penstock.spark.write.staging import Staging
 from penstock.spark.write.task import TaskWriter
 
 _PIECE_BYTES = 4 << 20
@@ -25,19 +23,17 @@ _PIECE_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class GroupTask:
-    """The function that Spark runs for every bucket; pickled to the workers. `first` numbers its files."""
+    """The function that Spark runs for every bucket; pickled to the workers."""
 
     gathering: Gathering
     start: int
     paths: Sequence[str]
     visits: Sequence[Visit]
-    targets: Mapping[int, Target]
-    staging: Staging
-    first: int
+    writer: TaskWriter
 
     def __call__(self, numbers: Iterable[int]) -> Iterator[Row]:
         settle()
-        for manifest in TaskWriter(self.targets, self.staging, self.first)(self._written(numbers)):
+        for manifest in self.writer(self._written(numbers)):
             yield from (Row(**entry) for entry in manifest.to_pylist())
 
     def _written(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
@@ -50,7 +46,7 @@ class GroupTask:
                     visit(rows)
                 tally.groups += len(bodies)
                 tally.count(rows)
-                going = np.isin(rows.at, [place for place in self.targets if place != DEAD])
+                going = np.isin(rows.at, [place for place in self.writer.targets if place != DEAD])
                 if going.any():
                     made = bodies if going.all() and len(going) == len(bodies) else bodies.take(rows.body[going])
                     yield batch_of(rows.at[going], made, np.full(len(made), True))

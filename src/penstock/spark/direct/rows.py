@@ -118,7 +118,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class TakeTurns:
-    """A load balancer by position: of a part in its message, else of the message in its file."""
+    """A load balancer by position: of a part in its message, else of the message in its file or partition."""
 
     limits: tuple[int, ...]
     places: tuple[int, ...]

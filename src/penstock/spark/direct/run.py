@@ -25,13 +25,14 @@ from penstock.spark.read.shares import shares
 from penstock.spark.write.intent import Intent
 from penstock.spark.write.outlets import Target
 from penstock.spark.write.staging import Staging
+from penstock.spark.write.task import TaskWriter
 
 BUCKET_BYTES = 256 * 1024 * 1024
 """Of all that is read, about: what a task of the second job groups."""
 
 
 class DirectRun:
-    """One pass over a source after another, or only one."""
+    """An app over what its sources have, all at once or batch after batch."""
 
     def __init__(self, spark: SparkSession, plan: Plan, targets: Mapping[int, Target]) -> None:
         self.spark, self.plan, self.targets, self.places = spark, plan, targets, Places.of(plan)
@@ -52,7 +53,8 @@ class DirectRun:
         shared = shares(chosen, self.cores, lambda one: one[1].size)
         buckets = max(self.cores, sum(piece.size for _, piece in chosen) // BUCKET_BYTES)
         gathering, asked = gathered(plan), timed and any(map(gives_time, plan.entries))
-        task = DirectTask(self.readers, shared, self.visits, targets, staging, now, asked, gathering, buckets)
+        writer = TaskWriter(targets, staging)
+        task = DirectTask(self.readers, shared, self.visits, writer, now, asked, gathering, buckets)
 
         def run() -> list[Row]:
             rows = self._tasks(task, len(shared))
@@ -61,7 +63,7 @@ class DirectRun:
                 return rows
             behind = self.visits[plan.stages().index(gathering.stage) + 1 :]
             start = self.places.routes[gathering.stage.route]
-            second = GroupTask(gathering, start, paths, behind, targets, staging, len(shared))
+            second = GroupTask(gathering, start, paths, behind, TaskWriter(targets, staging, len(shared)))
             return rows + self._tasks(second, buckets)
 
         manifest = reported(run, targets, staging)

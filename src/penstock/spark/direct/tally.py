@@ -49,10 +49,13 @@ class Tally:
                 self.times[f"bit {bit}"] += came
 
     def bury(self, dead: Iterable[Death], times: Numbers | None) -> None:
+        found: defaultdict[str, list[int]] = defaultdict(list)
         for index, route, step, _, _ in dead:
-            self.bad[f"{route}.{step}"] += 1
+            found[f"{route}.{step}"].append(index)
+        for title, indexes in found.items():
+            self.bad[title] += len(indexes)
             if times is not None:
-                self.times[f"bad {route}.{step}"] += times_of(times[index : index + 1])
+                self.times[f"bad {title}"] += times_of(times[indexes])
 
     def note(self) -> str:
         times = {name: [one.messages, one.mean, one.earliest] for name, one in self.times.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,8 +25,6 @@ from penstock.spark.read.arrive import pieces_of
 from penstock.spark.read.pieces import Block, Sized
 from penstock.spark.read.rows import settle
 from penstock.spark.write.encode import META, WRITTEN
-from penstock.spark.write.outlets import Target
-from penstock.spark.write.staging import Staging
 from penstock.spark.write.task import TaskWriter
 
 _ERROR = pa.struct([(name, pa.string()) for name in ("route", "step", "error", "reason")])
@@ -55,7 +53,7 @@ class Reader:
         return (self.format.decode_batch(bodies, self.parsed) if self.decodes else (None, [])), None
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class DirectTask:
     """The function that Spark runs for every share of the pieces; pickled to the workers.
 
@@ -65,8 +63,7 @@ class DirectTask:
     readers: Sequence[Reader]
     shares: Sequence[Sequence[tuple[int, Sized]]]
     visits: Sequence[Visit]
-    targets: Mapping[int, Target]
-    staging: Staging
+    writer: TaskWriter
     time: datetime
     timed: bool = False
     gathering: Gathering | None = None
@@ -74,12 +71,12 @@ class DirectTask:
 
     def __call__(self, numbers: Iterable[int]) -> Iterator[Row]:
         settle()
-        for manifest in TaskWriter(self.targets, self.staging)(self._written(numbers)):
+        for manifest in self.writer(self._written(numbers)):
             yield from (Row(**entry) for entry in manifest.to_pylist())
 
     def _written(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
         """What goes to sinks, and at the end the counts."""
-        tally, gathered = Tally(), Gathered(self.staging.scratch, self.buckets)
+        tally, gathered = Tally(), Gathered(self.writer.staging.scratch, self.buckets)
         for number in numbers:
             for chosen, piece in self.shares[number]:
                 reader = self.readers[chosen]
@@ -107,11 +104,11 @@ class DirectTask:
         tally.received += len(bodies)
         tally.count(rows)
         tally.bury(dead, rows.times)
-        going = np.isin(rows.at, [place for place in self.targets if place != DEAD])
+        going = np.isin(rows.at, [place for place in self.writer.targets if place != DEAD])
         if going.any():
             made = _made(rows, bodies, written, going)
             yield batch_of(rows.at[going], made, np.full(len(made), written is not None))
-        if dead and DEAD in self.targets:
+        if dead and DEAD in self.writer.targets:
             yield _dead(block, sorted(dead), self.time)
 
     def _times(self, block: Block) -> Numbers | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import uuid
 from collections.abc import Iterable
@@ -32,6 +33,7 @@ from penstock.spark.read.rows import row_type
 from penstock.spark.received import Arrival
 from penstock.spark.types import spark_type
 
+_BEGINNING = ".start"
 _NULLS = {
     frame.HEADERS: "map<string, string>",
     frame.ATTACHMENTS: "map<string, binary>",
@@ -117,12 +119,18 @@ def stream_of(entry: Entry, reading: Reading) -> PieceStream:
         case Files():
             return files.FilesStream(entry, f"{note}.jsonl", reading.bytes_per_batch, cores)
         case Log():
-            return logs.LogStream(entry, f"{note}.start", reading.rows_per_batch, cores)
+            return logs.LogStream(entry, f"{note}{_BEGINNING}", reading.rows_per_batch, cores)
         case KafkaTopic():
             from penstock.spark.read import kafka
 
-            return kafka.KafkaStream(entry, f"{note}.start", reading.rows_per_batch, cores)
+            return kafka.KafkaStream(entry, f"{note}{_BEGINNING}", reading.rows_per_batch, cores)
     raise AssertionError(entry.source)
+
+
+def forget_beginnings(reading: Reading) -> None:
+    """A stream whose position was deleted begins anew."""
+    for path in glob.glob(os.path.join(glob.escape(reading.notes), f"*{_BEGINNING}")):
+        os.remove(path)
 
 
 def check_files(entries: Iterable[Entry], streaming: bool) -> None:

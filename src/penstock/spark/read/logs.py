@@ -19,6 +19,7 @@ from penstock.log.reader import FileReader, Reader, ServerReader
 from penstock.log.records import Ends
 from penstock.log.store.reading import Piece
 from penstock.plan.plan import Entry
+from penstock.spark.read.lines import BLOCK_BYTES
 from penstock.spark.read.offsets import TEXTS, TIMES, OffsetStream, Range, ranges
 from penstock.spark.read.pieces import Block
 from penstock.spark.read.rows import ROWS_AT_ONCE
@@ -81,15 +82,16 @@ class LogPieces:
 
 
 def gathered(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
-    """Small frames together, so that each step is done for many messages."""
+    """Small frames together, so that each step is done for many messages, but not for too many bytes."""
     some: list[Piece] = []
-    count = 0
+    count = size = 0
     for piece in pieces:
         some.append(piece)
         count += piece.stop - piece.start
-        if count >= ROWS_AT_ONCE:
+        size += piece.frame.bytes
+        if count >= ROWS_AT_ONCE or size >= BLOCK_BYTES:
             yield some
-            some, count = [], 0
+            some, count, size = [], 0, 0
     if some:
         yield some
 

@@ -16,7 +16,7 @@ from penstock.log.records import Ends
 from penstock.plan.plan import Entry
 from penstock.spark.read.pieces import Pieces
 from penstock.spark.read.rows import RowReader
-from penstock.spark.write.durable import write_whole
+from penstock.spark.write.durable import sync, write_whole
 
 ROWS_PER_TASK = 250_000
 _MESSAGE_BYTES = 256
@@ -28,7 +28,7 @@ Offsets = dict[str, int]
 
 @dataclass(frozen=True)
 class Range:
-    """The messages of one task."""
+    """Neighbouring messages of a partition."""
 
     partition: int
     first: int
@@ -65,8 +65,10 @@ class OffsetStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return known
         except FileNotFoundError:
             begin = self.beginning()
-            os.makedirs(os.path.dirname(self.note), exist_ok=True)
+            directory = os.path.dirname(self.note)
+            os.makedirs(directory, exist_ok=True)
             write_whole(self.note, json.dumps(begin).encode())
+            sync(os.path.dirname(directory))
             return begin
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -107,7 +109,7 @@ class OffsetStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def ranges(start: Mapping[str, int], end: Mapping[str, int], parts: int) -> list[Range]:
-    """What is between, cut so that there are at least so many tasks; an empty one if there is nothing."""
+    """What is between, cut into at least so many ranges; an empty one if there is nothing."""
     total = sum(end[number] - start[number] for number in end)
     size = max(min(-(-total // max(parts, 1)), ROWS_PER_TASK), 1000)
     found = []

@@ -122,7 +122,7 @@ class Journal:
         path = os.path.join(self.offsets, str(number))
         try:
             with open(path, encoding="utf-8") as file:
-                version, _, *lines = file.read().splitlines()
+                version, _, *lines = file.read().split("\n")
             if version != _OFFSETS_VERSION:
                 raise ValueError(f"version {version}")
             return [None if line == "-" else json.loads(line) for line in lines]
