@@ -34,6 +34,8 @@ _EVERYWHERE = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Remembering which Python line made each column costs more than making the column.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # Over TCP a job of Python tasks waits forty milliseconds for an answer that says nothing.
+    "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
