@@ -169,7 +169,7 @@ def test_the_numbers_of_a_workload_stand_in_a_row(tmp_path: Path) -> None:
     assert [field.text for field in row] == ["BL", "4,000", "600", "6.67 ×", "–"]
 
 
-def test_ratios_are_those_of_the_means(tmp_path: Path) -> None:
+def test_ratios_are_those_of_the_medians(tmp_path: Path) -> None:
     results = small(
         tmp_path,
         plain({

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import BadMachine
 from penstock.spark.archive import archive_file, archive_options
 from penstock.spark.java import find_java
-from penstock.spark.session import _settings, driver_memory, session
+from penstock.spark.session import _settings, _sockets, driver_memory, session
 
 INTERRUPTED = """
 import os, signal, sys, threading, time
@@ -155,3 +155,9 @@ def start_interrupted(directory: Path, extra: dict[str, str]) -> subprocess.Pope
         text=True,
         start_new_session=True,
     )
+
+
+def test_sockets_are_files_only_where_their_names_fit() -> None:
+    assert _sockets("/tmp/penstock-a")["spark.python.unix.domain.socket.dir"] == "/tmp/penstock-a"
+    assert _sockets("/tmp/" + "a" * 60) == {}
+    assert "spark.python.unix.domain.socket.enabled" not in _settings("a", "spark://host:7077", {}, False)

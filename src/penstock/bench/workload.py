@@ -21,7 +21,7 @@ class Workload:
     """One benchmark.
 
     `fewest` is the number of messages below which it means nothing (a sequence of 100,000 needs so many); `work` says
-    how often a message is handled, so that systems that work message by message can be given fewer of them.
+    how many orders that are routed once make as much work as one message, so that there are fewer of these.
     """
 
     name: str
@@ -39,8 +39,8 @@ _CUSTOMERS = ("customers",)
 _PRIORITIES = tuple(f"priority-{number}" for number in range(1, 6))
 _STATUSES = ("status-F", "status-O", "status-P")
 _REDELIVERIES = {"A": 1, "B": 2, "C": 4, "D": 8, "E": 16, "F": 32}
-_TRIES = 10
-"""On average. All have as many messages, so that what a run costs by itself does not tell one from another."""
+_TRIES = 8
+"""The same for all, so that all have as many messages: what a run costs by itself must not tell one from another."""
 _SEQUENCES = (10, 100, 1_000, 10_000, 100_000)
 _WAYS = (2, 3, 4)
 

@@ -34,8 +34,6 @@ _EVERYWHERE = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Remembering which Python line made each column costs more than making the column.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # Over TCP a job of Python tasks waits forty milliseconds for an answer that says nothing.
-    "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -51,6 +49,9 @@ _LOOPBACK = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+
+_LONGEST_SOCKET_DIRECTORY = 60
+"""A socket's whole path has at most 103 bytes on some systems, and Spark's names have 42."""
 
 _LOCAL = {
     # Planning again in the middle of a batch costs more than it saves on one machine.
@@ -118,9 +119,10 @@ def _settings(name: str, master: str | None, conf: Mapping[str, str], quick: boo
     chosen = master or submitted.get("spark.master") or os.environ.get("PENSTOCK_MASTER") or "local[*]"
     check(chosen)
     given = {**submitted, **MEANING, **conf, "spark.master": chosen}
-    settings = {"spark.app.name": name, **_EVERYWHERE, "spark.sql.warehouse.dir": _scratch_directory()}
+    scratch = _scratch_directory()
+    settings = {"spark.app.name": name, **_EVERYWHERE, "spark.sql.warehouse.dir": scratch}
     if is_local(chosen):
-        settings |= _LOCAL
+        settings |= _LOCAL | _sockets(scratch)
     else:
         settings["spark.executor.defaultJavaOptions"] = executor_options(quick, is_loopback(chosen) and not submitted)
     if is_local(chosen) or is_loopback(chosen):
@@ -128,6 +130,19 @@ def _settings(name: str, master: str | None, conf: Mapping[str, str], quick: boo
     if not submitted:
         settings["spark.driver.memory"] = driver_memory()
     return settings | given
+
+
+def _sockets(directory: str) -> dict[str, str]:
+    """Java and its Python workers on one machine talk through files, where the names of these are not too long.
+
+    Over TCP a job of Python tasks waits forty milliseconds for an answer that says nothing.
+    """
+    if len(os.fsencode(directory)) > _LONGEST_SOCKET_DIRECTORY:
+        return {}
+    return {
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": directory,
+    }
 
 
 def _submitted() -> dict[str, str]:

@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial, reduce
-from pathlib import Path
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -43,7 +42,7 @@ from penstock.spark.state.table import StateTable
 from penstock.spark.upgrade import NOTHING, record, settle
 from penstock.spark.write.console import show
 from penstock.spark.write.held import holding
-from penstock.spark.write.intent import Counts, Journal
+from penstock.spark.write.intent import Counts, Intent, Journal
 from penstock.spark.write.outlets import Target, targets
 from penstock.spark.write.publish import Kept, publish
 from penstock.spark.write.ready import made_ready
@@ -85,9 +84,9 @@ def run_stream(
         place = os.path.abspath(checkpoint) if checkpoint else os.path.join(scratch, "checkpoint")
         reading = Reading(spark, True, os.path.join(place, "penstock-sources"), rows_per_batch, bytes_per_batch)
         state = Rounds(plan, StateTable(_state(place), HOLD)) if plan.remembers else None
-        if not os.path.exists(os.path.join(place, "metadata")):  # no stream of Spark's has begun here
-            forget_beginnings(reading)
         journal = Journal(place)
+        if not journal.has_begun:
+            forget_beginnings(reading)
         direct = _direct(plan, outlets, reading, journal)
         batches = _Batches(plan, outlets, scratch, journal, state, direct, on_batch)
         batches.finish_again()
@@ -152,7 +151,7 @@ def _entered(plan: Plan, reading: Reading) -> DataFrame:
 
 def _start(app: App, data: DataFrame, batches: _Batches, place: str, once: bool, trigger: str | None) -> StreamingQuery:
     writer = data.writeStream.foreachBatch(batches.run).queryName(app.name)
-    writer = writer.option("checkpointLocation", Path(place).as_uri())
+    writer = writer.option("checkpointLocation", f"file://{place}")  # Hadoop takes the path as it is: nothing is quoted
     if once:
         writer = writer.trigger(availableNow=True)
     elif trigger:
@@ -209,7 +208,7 @@ class _Batches:
         record = partial(self.journal.write, number)
         try:
             if self.direct is not None:
-                self._add_direct(self.direct, number, staging, started)
+                self._add_direct(self.direct, number, staging, started, record)
                 return
             if self.state is None:
                 rows = lower(self.plan, data) if self.lowers else data
@@ -225,9 +224,11 @@ class _Batches:
         self.waiting[number] = (summary, kept)
         self.settle()
 
-    def _add_direct(self, direct: DirectStream, number: int, staging: Staging, started: float) -> None:
+    def _add_direct(
+        self, direct: DirectStream, number: int, staging: Staging, started: float, record: Callable[[Intent], None]
+    ) -> None:
         intent, received = direct.compute(number, staging)
-        kept = finish(intent, self.plan, self.targets, staging, record=partial(self.journal.write, number))
+        kept = finish(intent, self.plan, self.targets, staging, record=record)
         show(kept, self.targets)
         self._add(self._summary(intent.counts, {}, started, received), kept)
 

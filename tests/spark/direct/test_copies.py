@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.formats import Json, jsonsame
+from penstock.formats import Format, Json, Text, jsonsame
 from penstock.formats.compiled.machinecode import MachineCode, Switch
 from penstock.formats.written import NewBody
 from penstock.schema import schema
@@ -24,8 +24,8 @@ BODIES = st.sampled_from(
 )  # fmt: skip
 
 
-def copier() -> Copier:
-    return Copier(FORMAT, MEMBER, FORMAT.schema, schema("id BIGINT"))
+def copier(format: Format = FORMAT, member: NewBody = MEMBER, needed: str = "id BIGINT") -> Copier:
+    return Copier(format, member, format.schema, schema(needed))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -48,8 +48,19 @@ def test_all_are_as_if_they_were_written(code: MachineCode, given: list[bytes]) 
 def test_bodies_that_are_never_so_are_not_looked_at_again(code: MachineCode, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonsame, "SWITCH", Switch(code=code, is_hopeless=True))
     made = copier()
-    made(pa.array([b'{"id": 1}'] * 3, pa.binary()))
-    assert made.is_hopeless
+    for _ in range(3):
+        made(pa.array([b'{"id": 1}'] * 3, pa.binary()))
+        assert made.is_hopeless
     made = copier()
     made(pa.array([b'{"id":1,"total":2.5,"note":"a"}'] * 3, pa.binary()))
     assert not made.is_hopeless
+
+
+def test_text_that_looks_like_what_is_written_of_it_is_written(
+    code: MachineCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jsonsame, "SWITCH", Switch(code=code, is_hopeless=True))
+    made = copier(Text(), NewBody((("value", ("value",)),)), "value STRING")
+    for _ in range(3):
+        _, members = made(pa.array([b'{"value":"a"}'] * 2, pa.binary()))
+        assert members.to_pylist() == [b'{"value":"{\\"value\\":\\"a\\"}"}'] * 2

@@ -22,6 +22,7 @@ from penstock.spark import stream
 from penstock.spark.direct.run import DirectRun
 from penstock.spark.direct.steps import is_direct
 from penstock.spark.direct.stream import DirectStream
+from penstock.spark.read.files import FilesStream
 from penstock.spark.read.logs import LogStream
 from penstock.spark.run import RunResult
 from penstock.spark.stream import run_stream
@@ -216,3 +217,49 @@ def test_a_stream_whose_position_was_deleted_begins_anew(spark: SparkSession, tm
     run_stream(app, str(tmp_path / "position"), once=True, spark=spark)
     assert lines(tmp_path / "x") == [b'{"id": 1}']
     assert json.loads((notes / "r.start").read_text()) == {"0": 0}
+
+
+@pytest.mark.parametrize("way", [is_direct, lambda *_: False], ids=["direct", "rows"])
+def test_a_checkpoint_may_have_any_name(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Callable[..., bool]
+) -> None:
+    monkeypatch.setattr(stream, "is_direct", way)
+    source = filled(tmp_path, [b'{"id": 1}'])
+    app = App("a", Route("r", source).to("x", Files(str(tmp_path / "x"))))
+    place = tmp_path / "a b=ü%20@"
+    for _ in range(2):
+        run_stream(app, str(place), once=True, spark=spark)
+        assert (place / "offsets" / "0").is_file()
+        assert lines(tmp_path / "x") == [b'{"id": 1}']
+    assert {path.name for path in tmp_path.iterdir()} == {"log", "x", place.name}
+
+
+def test_a_topic_that_has_less_than_was_read_is_another_one(tmp_path: Path) -> None:
+    entry = App("a", Route("r", filled(tmp_path, [b"{}"] * 3)).to("x", Files("x"))).plan.entries[0]
+    for once in (False, True):
+        source = LogStream(entry, str(tmp_path / "notes" / "r.start"), 10, 2)
+        if once:
+            source.prepareForTriggerAvailableNow()
+        assert source.latestOffset({"0": 1}, source.getDefaultReadLimit()) == {"0": 3}
+        with pytest.raises(BadEndpoint, match=r"partition 0 of topic 'in' up to 5, and it ends at 3"):
+            source.latestOffset({"0": 5}, source.getDefaultReadLimit())
+    with pytest.raises(BadEndpoint, match=r"up to 5, and it ends at 3"):
+        source.between({"0": 5}, {"0": 3})
+
+
+def test_a_list_of_files_that_is_too_short_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("{}\n")
+    entry = App("a", Route("r", Files(str(tmp_path / "a.jsonl"), PLAIN)).to("x", Files("x"))).plan.entries[0]
+    source = FilesStream(entry, str(tmp_path / "r.jsonl"))
+    assert source.latestOffset({"chunks": 0}, source.getDefaultReadLimit()) == {"chunks": 1}
+    with pytest.raises(BadEndpoint, match=r"up to chunk 2, and .*r\.jsonl knows 1"):
+        source.between({"chunks": 0}, {"chunks": 2})
+
+
+def test_what_is_known_of_a_position_is_kept_while_spark_has_any_of_it(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path))
+    assert not journal.has_begun
+    (tmp_path / "offsets").mkdir()
+    assert not journal.has_begun
+    (tmp_path / "offsets" / "0").write_text("v1\n{}\n-")
+    assert journal.has_begun

@@ -22,8 +22,8 @@ _METHOD = (
     "confidence interval of equation 10 with Student's t over forks, or over iterations where there is one fork. "
     "Every answer was checked on a few messages before anything was timed. A fork is a fresh process; in a quick run "
     "all workloads of a peer share one. Peers that handle messages one by one were given fewer of them where each is "
-    "handled many times. Targets are ratios of medians. Point at a number to see its median and spread, or why there "
-    "is none."
+    "handled many times. Ratios and targets are those of medians, for sizes of messages those of means. Point at a "
+    "number to see its median and spread, or why there is none."
 )
 
 

@@ -83,8 +83,8 @@ class Results:
         return Absent(NOT_MEASURED, "not reached, or not asked for in this run")
 
     def best(self, peers: Iterable[str], workload: str) -> tuple[str, float] | None:
-        """The fastest of these peers and its rate."""
-        rates = [(rate, peer) for peer in peers if (rate := self.rate(peer, workload)) is not None]
+        """The fastest of these peers and its median."""
+        rates = [(rate, peer) for peer in peers if (rate := self.median(peer, workload)) is not None]
         return (max(rates)[1], max(rates)[0]) if rates else None
 
     def values(self, factor: str, workload: str) -> list[int]:

@@ -125,9 +125,9 @@ def _printed(number: Printed | None) -> Field:
 
 
 def _ratios(results: Results, name: str) -> tuple[Field, Field]:
-    ours, best = results.rate(PENSTOCK, name), results.best(VECTORISED, name)
+    ours, best = results.median(PENSTOCK, name), results.best(VECTORISED, name)
     against = ratio(ours, best[1] if best else None)
-    return _times(ratio(ours, results.rate(CAMEL, name))), _times(against, PEERS[best[0]].title if best else "")
+    return _times(ratio(ours, results.median(CAMEL, name))), _times(against, PEERS[best[0]].title if best else "")
 
 
 def _speedup(results: Results, peer: str, name: str, few: int, many: int) -> Field:

@@ -30,7 +30,7 @@ class Copier:
         """The fields that are needed and the bodies that cannot be decoded; and all bodies as they are in a list."""
         same = None if self.is_hopeless else same_as_written(bodies, self.whole)
         if same is None or np.count_nonzero(same) < _FEWEST * len(same):
-            self.is_hopeless = same is not None
+            self.is_hopeless |= same is not None
             return self._written(bodies)
         decoded, _ = self.format.decode_batch(bodies, self.needed)
         rest = np.flatnonzero(~same)

@@ -1,7 +1,7 @@
 """An aggregator between two jobs: which one, and what the tasks of both must know of it.
 
-The tasks that read write the bodies of its messages, in their order, to a file for each bucket of keys; the tasks of
-the second job read a bucket each and make the groups.
+The tasks that read write the bodies of its messages, in their order, to a file each; a task of the second job finds
+the messages of its bucket of keys in all of them and makes the groups.
 """
 
 from __future__ import annotations

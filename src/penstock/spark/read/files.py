@@ -99,7 +99,11 @@ class FilesStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"chunks": number}
 
     def between(self, start: dict[str, int], end: dict[str, int]) -> list[Chunk]:
-        return self._read_log()[start["chunks"] : end["chunks"]]
+        known = self._read_log()
+        if len(known) < end["chunks"]:
+            raise BadEndpoint(f"a batch reads up to chunk {end['chunks']}, and {self.log} knows {len(known)}",
+                              fix="restore the checkpoint, or start with a new one")  # fmt: skip
+        return known[start["chunks"] : end["chunks"]]
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         return [InputPartition(share) for share in shares(self.between(start, end), self.cores)]

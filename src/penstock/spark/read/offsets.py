@@ -75,30 +75,31 @@ class OffsetStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self.rows_per_batch)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self.target = {number: one.next for number, one in self.ends().items()}
+        self.target = self._ends()
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        ends = self.target if self.target is not None else self._ends(start)
+        ends = self._ends() if self.target is None else self.target
+        self._check(start, ends)
         start = dict.fromkeys(ends, 0) | start
-        ends = {number: max(ends.get(number, 0), offset) for number, offset in start.items()}
         if isinstance(limit, ReadAllAvailable):
             return ends
         return limited(start, ends, getattr(limit, "max_rows", self.rows_per_batch))
 
-    def _ends(self, start: Offsets) -> Offsets:
-        found = self.ends()
+    def _ends(self) -> Offsets:
+        return {number: one.next for number, one in self.ends().items()}
+
+    def _check(self, start: Offsets, ends: Offsets) -> None:
         for number, offset in start.items():
-            if number not in found or found[number].next < offset:
-                stop = found[number].next if number in found else 0
+            if ends.get(number, -1) < offset:
                 raise BadEndpoint(
                     f"the stream has read partition {number} of topic {self.topic!r} up to {offset},"
-                    f" and it ends at {stop}",
+                    f" and it ends at {ends.get(number, 0)}",
                     fix="this is another topic than before: restore it, or start with a new checkpoint",
                 )
-        return {number: one.next for number, one in found.items()}
 
     def between(self, start: Offsets, end: Offsets) -> list[Range]:
         """A partition that is new since then is read from its beginning."""
+        self._check(start, end)
         return ranges(dict.fromkeys(end, 0) | start, end, self.parts)
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:

@@ -19,7 +19,7 @@ def found(pieces: Pieces[Any], cores: int) -> list[Sized]:
     try:
         return pieces.found(cores)
     except OSError as error:  # a file that has gone meanwhile
-        raise BadEndpoint(f"cannot read {error.filename}: {error}") from None
+        raise BadEndpoint(f"cannot read {error.filename or 'a source'}: {error.strerror or error}") from None
 
 
 def read_once(spark: SparkSession, label: str, entry: Entry, pieces: Pieces[Any]) -> DataFrame:

@@ -86,6 +86,12 @@ class Journal:
         self.directory = os.path.join(checkpoint, "penstock-batches")
         self.staging = os.path.join(checkpoint, "penstock-staging")
         self.offsets = os.path.join(checkpoint, "offsets")
+        self.metadata = os.path.join(checkpoint, "metadata")
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a stream of Spark's has a position here."""
+        return os.path.exists(self.metadata) or (os.path.isdir(self.offsets) and bool(os.listdir(self.offsets)))
 
     def write(self, number: int, intent: Intent) -> None:
         """From here on the batch counts as computed; those of long ago are forgotten."""
@@ -124,7 +130,7 @@ class Journal:
             with open(path, encoding="utf-8") as file:
                 version, _, *lines = file.read().split("\n")
             if version != _OFFSETS_VERSION:
-                raise ValueError(f"version {version}")
+                raise ValueError(f"its version is {version}, not {_OFFSETS_VERSION}")
             return [None if line == "-" else json.loads(line) for line in lines]
         except (OSError, ValueError) as error:
             raise BadEndpoint(f"cannot read {path}: {error}",
@@ -135,7 +141,7 @@ class Journal:
         path = os.path.join(self.offsets, str(number))
         if not os.path.exists(path):
             return ""
-        sync_all((path, self.offsets))
+        sync_all((path, self.offsets, self.metadata, os.path.dirname(self.metadata)))
         with open(path, "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()
 
