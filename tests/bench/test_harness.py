@@ -220,7 +220,7 @@ def test_the_messages_of_a_run_are_listed_once() -> None:
     asked = settings("good", workloads=("BL", "RT-1-A", "MT-3-A", "MDS-1-A"), messages=1000)
     peers = [FakePeer("good"), FakePeer("slow", one_by_one=True)]
     wanted = [(one.model, one.messages) for one in amounts(asked, peers)]
-    assert wanted == [("orders", 10), ("customers", 1500), ("orders", 1000), ("orders", 500)]
+    assert wanted == [("orders", 10), ("customers", 1500), ("orders", 1000), ("orders", 125)]
 
 
 def test_the_time_that_is_left_is_that_of_the_same_peers(tmp_path: Path) -> None:

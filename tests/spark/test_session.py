@@ -160,4 +160,4 @@ def start_interrupted(directory: Path, extra: dict[str, str]) -> subprocess.Pope
 def test_sockets_are_files_only_where_their_names_fit() -> None:
     assert _sockets("/tmp/penstock-a")["spark.python.unix.domain.socket.dir"] == "/tmp/penstock-a"
     assert _sockets("/tmp/" + "a" * 60) == {}
-    assert "spark.python.unix.domain.socket.enabled" not in _settings("a", "spark://host:7077", {}, False)
+    assert "spark.python.unix.domain.socket.enabled" not in _settings("a", "yarn", {}, False)
