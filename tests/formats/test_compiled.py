@@ -419,5 +419,5 @@ def test_nobody_notices_that_there_is_no_code(monkeypatch: pytest.MonkeyPatch, f
 
 def test_the_tables_have_room_for_what_is_read_behind_a_body() -> None:
     assert layout.PADDING >= 4 * layout.BLOCK + 60
-    assert len(columns._numbers()) == layout.TENS + 2 * (layout.LARGEST_POWER - layout.SMALLEST_POWER + 1)
-    assert columns._numbers().dtype == np.uint64
+    assert len(columns.numbers()) == layout.TENS + 2 * (layout.LARGEST_POWER - layout.SMALLEST_POWER + 1)
+    assert columns.numbers().dtype == np.uint64

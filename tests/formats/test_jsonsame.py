@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from penstock.formats import Json, Malformed, jsonsame
 from penstock.formats.compiled.machinecode import MachineCode, Switch
-from penstock.formats.jsonsame import same_as_written
+from penstock.formats.jsonsame import is_compared, same_as_written
+from penstock.schema import Struct, schema
 
 FORMAT = Json('text STRING, `na"me` STRING, whole BIGINT, number DOUBLE, truth BOOLEAN')
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -32,6 +33,8 @@ VALUES = st.tuples(
     NUMBERS,
     st.sampled_from(["true", "false", "null", "True", "0"]),
 )
+SIMPLE = [b'{"text":"a","na\\"me":"b","whole":1,"number":1.5,"truth":true}',
+          b'{"text":"","na\\"me":"\xc3\xbc","whole":-2,"number":0.5,"truth":false}']  # fmt: skip
 NAMES = ("text", 'na\\"me', "whole", "number", "truth")
 
 
@@ -56,15 +59,83 @@ def bodies(draw: st.DrawFn) -> bytes:
 def test_what_is_found_is_what_would_be_written(code: MachineCode, given: list[bytes], skipped: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jsonsame, "SWITCH", Switch(code=code, is_hopeless=True))
-        found = same_as_written(pa.array(given, pa.binary()).slice(skipped), FORMAT.schema)
+        found = same_as_written(pa.array(given, pa.binary()).slice(skipped), FORMAT.schema, FORMAT.schema)
     if found is None:
         assert len(given) <= skipped
         return
-    for body, same in zip(given[skipped:], found, strict=True):
+    assert found.parts is None
+    for body, same, fields in zip(given[skipped:], found.flags, found.fields.to_pylist(), strict=True):
         if same:
             decoded = FORMAT.decode(body, FORMAT.schema)
             assert not isinstance(decoded, Malformed)
             assert FORMAT.encode(decoded) == body
+            assert fields == decoded
+        else:
+            assert not any(fields.values())
+
+
+ELEMENTS = Json('first STRING, items ARRAY<STRUCT<text: STRING, `na"me`: STRING, whole: BIGINT, number: DOUBLE, '
+                'truth: BOOLEAN>>, last BIGINT')  # fmt: skip
+
+
+@st.composite
+def collections(draw: st.DrawFn) -> bytes:
+    """Objects with a list of the objects above."""
+    items = b",".join(draw(st.lists(bodies() | st.sampled_from(SIMPLE), max_size=4)))
+    text = b'{"first":%s,"items":[%s],"last":%d}' % (draw(st.sampled_from([b'"a"', b"null", b'"\xc3\xbc"'])), items, 7)
+    if not draw(st.integers(0, 4)):
+        place = draw(st.integers(0, len(text)))
+        more = draw(st.sampled_from([b" ", b",", b"]", b"[", b"{}", b"null", b""]))
+        text = text[:place] + more + text[place + draw(st.integers(0, 1)) :]
+    return text
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=400)
+@given(st.lists(collections(), min_size=1, max_size=8), st.integers(0, 2))
+def test_elements_are_copied_as_they_would_be_written(code: MachineCode, given: list[bytes], skipped: int) -> None:
+    wanted = schema("first STRING, last BIGINT")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jsonsame, "SWITCH", Switch(code=code, is_hopeless=True))
+        found = same_as_written(pa.array(given, pa.binary()).slice(skipped), ELEMENTS.schema, wanted)
+    if found is None:
+        assert len(given) <= skipped
+        return
+    rows = zip(given[skipped:], found.flags, found.fields.to_pylist(), found.parts.to_pylist(), strict=True)
+    for body, same, fields, parts in rows:
+        if same:
+            decoded = ELEMENTS.decode(body, ELEMENTS.schema)
+            assert not isinstance(decoded, Malformed)
+            assert ELEMENTS.encode(decoded) == body
+            assert fields == {"first": decoded["first"], "last": decoded["last"]}
+            assert parts == [FORMAT.encode(item) for item in decoded["items"]]
+        else:
+            assert not any(fields.values())
+            assert parts == []
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 40])
+def test_ordinary_elements_are_found(code: MachineCode, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr(jsonsame, "SWITCH", Switch(code=code, is_hopeless=True))
+    body = b'{"first":"a","items":[%s],"last":1}' % b",".join([SIMPLE[0]] * count)
+    found = same_as_written(pa.array([body, b"{}", body], pa.binary()), ELEMENTS.schema, schema("last BIGINT"))
+    assert found is not None
+    assert found.flags.tolist() == [True, False, True]
+    assert found.parts.to_pylist() == [[SIMPLE[0]] * count, [], [SIMPLE[0]] * count]
+
+
+@pytest.mark.parametrize(
+    ("whole", "wanted", "compared"),
+    [
+        ("a STRING, b ARRAY<STRUCT<c: BIGINT>>", "a STRING", True),
+        ("a STRING, b ARRAY<STRUCT<c: BIGINT>>", "b ARRAY<STRUCT<c: BIGINT>>", False),
+        ("a STRUCT<c: BIGINT>", "a STRUCT<c: BIGINT>", False),
+        ("a BIGINT, b ARRAY<BIGINT>", "a BIGINT", False),
+        ("a ARRAY<STRUCT<c: BIGINT>>, b ARRAY<STRUCT<c: BIGINT>>", "", False),
+        ("a ARRAY<STRUCT<c: ARRAY<BIGINT>>>", "", False),
+    ],
+)
+def test_what_can_be_compared(whole: str, wanted: str, compared: bool) -> None:
+    assert is_compared(schema(whole), schema(wanted) if wanted else Struct(())) == compared
 
 
 @pytest.mark.parametrize(
@@ -81,11 +152,12 @@ def test_ordinary_bodies_are_found(
     code: MachineCode, monkeypatch: pytest.MonkeyPatch, ordinary: dict[str, object], count: int
 ) -> None:
     monkeypatch.setattr(jsonsame, "SWITCH", Switch(code=code, is_hopeless=True))
-    found = same_as_written(pa.array([FORMAT.encode(ordinary)] * count, pa.binary()), FORMAT.schema)
+    found = same_as_written(pa.array([FORMAT.encode(ordinary)] * count, pa.binary()), FORMAT.schema, FORMAT.schema)
     assert found is not None
-    assert np.count_nonzero(found) == count
+    assert np.count_nonzero(found.flags) == count
+    assert found.fields.to_pylist() == [ordinary] * count
 
 
 def test_without_machine_code_nobody_can_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonsame, "SWITCH", Switch(is_hopeless=True))
-    assert same_as_written(pa.array([b"{}"]), FORMAT.schema) is None
+    assert same_as_written(pa.array([b"{}"]), FORMAT.schema, FORMAT.schema) is None

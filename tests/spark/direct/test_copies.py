@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.formats import Format, Json, Text, jsonsame
 from penstock.formats.compiled.machinecode import MachineCode, Switch
-from penstock.formats.written import NewBody
+from penstock.formats.written import Elements, NewBody
 from penstock.schema import schema
 from penstock.spark.direct.copies import Copier
 
@@ -25,17 +27,35 @@ BODIES = st.sampled_from(
 
 
 def copier(format: Format = FORMAT, member: NewBody = MEMBER, needed: str = "id BIGINT") -> Copier:
-    return Copier(format, member, format.schema, schema(needed))
+    return Copier(format, member, format.schema, schema(needed), format.schema)
+
+
+SPLIT = Json("id BIGINT, items ARRAY<STRUCT<id: BIGINT, total: DOUBLE, note: STRING>>")
+
+
+def splitter() -> Copier:
+    return Copier(SPLIT, Elements(("items",), FORMAT.schema.names), SPLIT.schema, schema("id BIGINT"), SPLIT.schema)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(BODIES, min_size=1, max_size=12))
 def test_all_are_as_if_they_were_written(code: MachineCode, given: list[bytes]) -> None:
+    check(code, copier, given)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.sampled_from([b"", b"", b"", b" "]), st.lists(BODIES, max_size=3)), min_size=1, max_size=8))
+def test_all_elements_are_as_if_they_were_written(code: MachineCode, given: list[tuple[bytes, list[bytes]]]) -> None:
+    bodies = [b'{"id":%d,%s"items":[%s]}' % (n, space, b",".join(items)) for n, (space, items) in enumerate(given)]
+    check(code, splitter, bodies)
+
+
+def check(code: MachineCode, make: Callable[[], Copier], given: list[bytes]) -> None:
     bodies = pa.array(given, pa.binary())
-    (whole, failures), written = copier()._written(bodies)
+    (whole, failures), written = make().made(bodies)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jsonsame, "SWITCH", Switch(code=code, is_hopeless=True))
-        (needed, found), members = copier()(bodies)
+        (needed, found), members = make()(bodies)
     assert found == failures
     bad = {index for index, _ in failures}
     assert whole is not None

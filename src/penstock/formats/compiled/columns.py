@@ -156,7 +156,7 @@ class _Batch:
         tail = self._padded(tail_start)
         self.code.read_bodies(
             self.data.ctypes.data, tail.ctypes.data - tail_start, tail_row, self.offsets.ctypes.data, self.rows,
-            nodes.ctypes.data, len(nodes), slots.ctypes.data, _numbers().ctypes.data,
+            nodes.ctypes.data, len(nodes), slots.ctypes.data, numbers().ctypes.data,
         )  # fmt: skip
         return nodes[:, layout.ELEMENTS].tolist()
 
@@ -188,25 +188,25 @@ class _Batch:
         rows = self.rows if self.inside[index] < 0 else self.elements[self.inside[index]]
         values, valid = self.values[index][:rows], self.valid[index][:rows]
         missing = rows - int(np.count_nonzero(valid))
-        buffers = [_bitmap(valid) if missing else None]
+        buffers = [bitmap(valid) if missing else None]
         if kind == STRING:
-            offsets = _offsets(values)
+            offsets = offsets_of(values)
             buffers += [pa.py_buffer(offsets), pa.py_buffer(self.texts[index][: offsets[-1]])]
         elif isinstance(kind, Array):
-            buffers.append(pa.py_buffer(_offsets(values)))
+            buffers.append(pa.py_buffer(offsets_of(values)))
         elif not isinstance(kind, Struct):
-            buffers.append(_bitmap(values) if kind == BOOLEAN else pa.py_buffer(values))
+            buffers.append(bitmap(values) if kind == BOOLEAN else pa.py_buffer(values))
         children = [self.column(inner, indexes) for _, inner in _parts(kind)]
         return pa.Array.from_buffers(arrow_type(kind), rows, buffers, missing, children=children)
 
 
-def _offsets(lengths: _Words) -> np.ndarray[Any, np.dtype[np.int32]]:
+def offsets_of(lengths: _Words) -> np.ndarray[Any, np.dtype[np.int32]]:
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
-def _bitmap(flags: np.ndarray[Any, Any]) -> pa.Buffer:
+def bitmap(flags: np.ndarray[Any, Any]) -> pa.Buffer:
     return pa.py_buffer(np.packbits(flags != 0, bitorder="little"))
 
 
@@ -217,7 +217,7 @@ def _slots() -> _Words:
 
 
 @lru_cache(maxsize=1)
-def _numbers() -> np.ndarray[Any, np.dtype[np.uint64]]:
+def numbers() -> np.ndarray[Any, np.dtype[np.uint64]]:
     """Powers of ten, then the first 128 bits of each power of five; rounded up where its inverse fits a word."""
     words = [10**power for power in range(layout.TENS)]
     for power in range(layout.SMALLEST_POWER, layout.LARGEST_POWER + 1):

@@ -42,13 +42,18 @@ TENS = 20
 GIVE_UP_AFTER = 128
 """If so many rows were refused, and they are more than half, the rest is not tried."""
 
-COLUMN_WORDS = 8
-COLUMN_KIND, LABEL, LABEL_LENGTH, COLUMN_VALID, COLUMN_VALUES, COLUMN_ENDS, COLUMN_TEXT, COLUMN_TEXT_END = range(
-    COLUMN_WORDS
-)
+COLUMN_WORDS = 10
+(
+    COLUMN_KIND, LABEL, LABEL_LENGTH, COLUMN_VALID, COLUMN_VALUES, COLUMN_ENDS, COLUMN_TEXT, COLUMN_TEXT_END,
+    PARTS, PART_COUNT,
+) = range(COLUMN_WORDS)  # fmt: skip
 """A column to be written: what it holds, the text before its values (with BLOCK readable bytes behind it), a byte for
 each row that says whether there is one (0 if all rows have one), values, and for strings where they end, what they are,
 and what is behind the last of them.
+
+Where bodies are compared with what would be written of them, the values go to a column: VALUES is where (0 if nobody
+wants them), with the length of a string or an array for each row, whose text goes to TEXT_END. An array has
+PART_COUNT columns of its elements at PARTS; where the elements end in TEXT goes to ENDS.
 """
 
 PROGRAM_WORDS = 66

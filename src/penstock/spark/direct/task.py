@@ -47,10 +47,11 @@ class Reader:
         self.decodes, self.written = not reads_nothing(entry), entry.written
 
     def decode(self, bodies: pa.Array) -> tuple[Decoded, pa.Array | None]:
-        """What steps need of the bodies, and how bodies that are gathered are in a list."""
+        """What steps need of the bodies, and what goes on instead of them, or is gathered."""
         if self.copier is not None:
             return self.copier(bodies)
-        return (self.format.decode_batch(bodies, self.parsed) if self.decodes else (None, [])), None
+        decoded, failures = self.format.decode_batch(bodies, self.parsed) if self.decodes else (None, [])
+        return (decoded, failures), self.written.write(decoded) if self.written else None
 
 
 @dataclass(eq=False)
@@ -87,8 +88,8 @@ class DirectTask:
 
     def _block(self, reader: Reader, block: Block, tally: Tally, gathered: Gathered) -> Iterator[pa.RecordBatch]:
         bodies = block.bodies
-        (decoded, failures), members = reader.decode(bodies)
-        written = reader.written.write(decoded) if reader.written else None
+        (decoded, failures), made = reader.decode(bodies)
+        written = made if reader.written else None
         parts = written if reader.written and reader.written.parted else None
         rows = Rows(decoded, block.offsets, parts, np.full(len(bodies), reader.start, np.int32),
                     np.arange(len(bodies)), times=self._times(block))  # fmt: skip
@@ -97,8 +98,8 @@ class DirectTask:
             visit(rows)
         dead = [(index, reader.route, DECODE, bad.error, bad.reason) for index, bad in failures]
         if self.gathering is not None and rows.keyless is not None:
-            assert members is not None
-            _gather(rows, members, gathered)
+            assert made is not None
+            _gather(rows, made, gathered)
             stage, keyless = self.gathering.stage, rows.keyless[rows.at[rows.keyless] == DEAD]
             dead += [(index, stage.route, stage.node.name, INVALID_KEY, NO_VALUE) for index in keyless.tolist()]
         tally.received += len(bodies)
@@ -106,8 +107,8 @@ class DirectTask:
         tally.bury(dead, rows.times)
         going = np.isin(rows.at, [place for place in self.writer.targets if place != DEAD])
         if going.any():
-            made = _made(rows, bodies, written, going)
-            yield batch_of(rows.at[going], made, np.full(len(made), written is not None))
+            out = _made(rows, bodies, written, going)
+            yield batch_of(rows.at[going], out, np.full(len(out), written is not None))
         if dead and DEAD in self.writer.targets:
             yield _dead(block, sorted(dead), self.time)
 
@@ -151,9 +152,10 @@ def _dead(block: Block, dead: Sequence[Death], time: datetime) -> pa.RecordBatch
 def _made(rows: Rows, bodies: pa.Array, written: pa.Array | None, going: Any) -> pa.Array:
     """The bodies of the rows that go to a sink."""
     if rows.part is not None and written is not None:
-        return written.values.take(pa.array(rows.part[going]))
-    chosen = bodies if written is None else written
-    return chosen if len(chosen) == len(going) and going.all() else chosen.take(pa.array(rows.body[going]))
+        chosen, places = written.values, rows.part
+    else:
+        chosen, places = bodies if written is None else written, rows.body
+    return chosen if len(chosen) == len(going) and going.all() else chosen.take(pa.array(places[going]))
 
 
 def batch_of(at: Numbers, bodies: pa.Array, written: Numbers, known: pa.Array | None = None) -> pa.RecordBatch:
