@@ -74,11 +74,12 @@ def _quickly(peers: Sequence[Peer], verification: Verification, timing: Timing, 
     """
     limit = timing.run.settings.limit
     forks = {peer.name: sorted(timing.forks([peer]), key=_process) for peer in peers}
-    for peer in peers:
+    turns = list(reversed(peers))
+    for peer in turns:
         watch.expect([*verification.units(peer), *map(timing.unit, forks[peer.name])])
-    for position, peer in enumerate(reversed(peers)):
+    for position, peer in enumerate(turns):
         now = time.monotonic()
-        share = (end - now) / (len(peers) - position)
+        share = (end - now) / (len(turns) - position)
         verification.check(peer, Limits(limit, now + share / 2))
         for _, together in itertools.groupby(forks[peer.name], _process):
             timing.time(list(together), Limits(limit, now + share))

@@ -85,6 +85,10 @@ class Limits:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
 
+_HURRIED = {"PENSTOCK_QUICK": "1"}
+"""Where time is short, Spark had better start soon than compute fast."""
+
+
 def converse(peer: Peer, jobs: Sequence[Job], cores: int, limits: Limits, log: Path) -> Generator[Result]:
     """The result of every job, in order. A process that dies is started again for what is left."""
     answered = 0
@@ -101,7 +105,8 @@ def _ask(peer: Peer, jobs: Sequence[Job], cores: int, limits: Limits, log: Path)
     arguments = log.with_suffix(".json")
     described = [asdict(job) for job in jobs]
     arguments.write_text(json.dumps(described if len(jobs) > 1 else described[0]), encoding="utf-8")
-    with _Process(peer, arguments, cores, log) as process:
+    hurried = {} if limits.deadline is None else _HURRIED
+    with _Process(peer, arguments, {**peer.environment(cores), **hurried}, cores, log) as process:
         for number, job in enumerate(jobs):
             result = _listen(process, job, limits)
             if number == len(jobs) - 1:
@@ -171,14 +176,14 @@ def _left_out() -> Result:
 class _Process:
     """A process in a session of its own, whose output is read by a thread."""
 
-    def __init__(self, peer: Peer, arguments: Path, cores: int, log: Path) -> None:
+    def __init__(self, peer: Peer, arguments: Path, environment: dict[str, str], cores: int, log: Path) -> None:
         self.log, self.is_over, self.has_started = log, False, False
         self.queue: queue.Queue[dict[str, Any] | None] = queue.Queue()
         with open(log, "ab") as errors, on_cores(cores):
             self.process = subprocess.Popen(
                 peer.command(arguments.absolute()),
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, start_new_session=True,
-                env={**os.environ, **peer.environment(cores)},
+                env={**os.environ, **environment},
             )  # fmt: skip
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()

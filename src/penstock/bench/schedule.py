@@ -95,8 +95,8 @@ class Settings:
 
 FULL = Settings((), (), users=tuple(range(7)), batch=tuple(range(0, 21, 2)), size=(*range(1, 15), 20))
 QUICK = Settings(
-    (), (), users=(0, 1, 2), batch=(4, 8, 12), size=(1, 4, 7, 10), forks=1, warmup=1, warmup_seconds=0.0, iterations=3,
-    messages=20_000, checked=500, limit=60.0, quick=True, budget=270.0,
+    (), (), users=(0, 1, 2), batch=(4, 12), size=(1, 4, 7, 10), forks=1, warmup=1, warmup_seconds=0.0, iterations=2,
+    messages=8_000, checked=200, limit=60.0, quick=True, budget=285.0,
 )  # fmt: skip
 
 

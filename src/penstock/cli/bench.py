@@ -183,4 +183,6 @@ def _report(opened: Run) -> None:
         written = write_report(opened)
     for target in written.targets:
         say(f"{target.status:<7}  {target.text}: {target.found}")
+    if opened.settings.quick:
+        say("a quick run has few messages and hardly a warm-up: all works, but its numbers say little")
     say(f"report: {written.path}")
