@@ -14,8 +14,8 @@ help: ## list the targets
 demo: .venv/.java ## run the demonstration
 	@$(BIN)/penstock demo
 
-test: .venv/.java ## run all tests but the soaks
-	@$(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore tests/soak
+test: .venv/.java ## run all tests but the long ones, which CI runs too
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not long'
 
 lint: .venv/.package ## check style and types
 	@$(BIN)/ruff check

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from penstock.bench import memory, spine, state
 
 
+@pytest.mark.long
 def test_the_main_path(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -22,6 +23,7 @@ def test_the_main_path(
     assert len((tmp_path / "scale-0.001" / "spine.jsonl").read_text().splitlines()) == 16
 
 
+@pytest.mark.long
 def test_steps_that_remember(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

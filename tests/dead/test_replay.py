@@ -240,6 +240,7 @@ app = App(
 """
 
 
+@pytest.mark.long
 def test_kill_at_the_worst_moments(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from penstock.route.load import load
 

@@ -17,9 +17,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pyarrow.parquet
+import pytest
 
 from tests.database import Database
 from tests.soak.orders import expected, feed
+
+pytestmark = pytest.mark.long
 
 KILLS = int(os.environ.get("PENSTOCK_KILLS", "2"))
 ORDERS_PER_FILE = 40

@@ -15,12 +15,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from penstock.log import Frame
 from penstock.log import Log as OpenLog
 from penstock.log.errors import LogError
 from penstock.log.reader import FileReader
 from tests.broker import Broker
 from tests.soak.topics import EVEN, ODD, order
+
+pytestmark = pytest.mark.long
 
 KILLS = int(os.environ.get("PENSTOCK_KILLS", "1"))
 PUSHES_PER_LIFE, ORDERS_PER_PUSH = 10, 100

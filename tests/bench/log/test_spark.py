@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from penstock.bench.log import spark as logspark
 
 
+@pytest.mark.long
 def test_a_short_run_checks_its_answers_and_reports(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -84,6 +84,7 @@ def in_order(found: list[tuple[int, bytes]]) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_a_broker_that_is_started_again_under_load(kafka: Broker, tmp_path: Path) -> None:
     settings = kafka.settings(timeout=90.0)
     with Log(tmp_path, settings) as log:

@@ -156,6 +156,7 @@ def test_every_sink_has_every_message_once_whenever_it_stopped(
     assert not list(tmp_path.rglob("_staging"))
 
 
+@pytest.mark.long
 def test_killed_processes_leave_every_message_once(tmp_path: Path, postgres: Database) -> None:
     write(tmp_path / "in" / "a.jsonl", 1, 2, 0, "x")
     for killed in ("names sealed", "rows not committed", "one sink published", ""):
