@@ -200,6 +200,14 @@ def test_targets_are_met_missed_or_missing(tmp_path: Path) -> None:
     assert found(results, "MDS-1-F").status == UNKNOWN
 
 
+def test_targets_say_what_a_pattern_takes_from_the_baseline(tmp_path: Path) -> None:
+    rates = {("penstock", "BL"): 5000.0, ("camel", "BL"): 2000.0, ("penstock", "RT-1-A"): 4000.0,
+             ("camel", "RT-1-A"): 1000.0, ("penstock", "MT-1-A"): 5000.0, ("camel", "MT-1-A"): 1000.0}  # fmt: skip
+    results = small(tmp_path, plain(rates))
+    assert found(results, "RT-1-A: at least 3").found == "4.00; relative to BL 1.60; time beyond BL 10.00"
+    assert found(results, "MT-1-A: at least 3").found == "5.00; relative to BL 2.00"
+
+
 def test_sizes_have_to_be_within_a_factor_of_two(tmp_path: Path) -> None:
     def sizes(last: float, few: int = 0) -> Target:
         rates = {("penstock", Cell("RT-1-A", size=n)): 64000.0 / 2**n for n in range(1, 14 - few)}

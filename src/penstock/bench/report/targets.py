@@ -36,12 +36,22 @@ def _against_camel(results: Results) -> Iterator[Target]:
         found = ratio(results.median(PENSTOCK, name), results.median(CAMEL, name))
         target = _at_least(f"{name}: at least {TIMES_CAMEL:g} x Camel", found, TIMES_CAMEL)
         relative = ratio(_of_baseline(results, PENSTOCK, name), _of_baseline(results, CAMEL, name))
-        yield target if relative is None else replace(target, found=f"{target.found}; relative to BL {relative:.2f}")
+        beyond = ratio(_beyond_baseline(results, CAMEL, name), _beyond_baseline(results, PENSTOCK, name))
+        said = [target.found]
+        said += [f"relative to BL {relative:.2f}"] if relative is not None else []
+        said += [f"time beyond BL {beyond:.2f}"] if beyond is not None else []
+        yield replace(target, found="; ".join(said))
 
 
 def _of_baseline(results: Results, peer: str, name: str) -> float | None:
     """What is left of a system's own speed without a pattern."""
     return ratio(results.median(peer, name), results.median(peer, "BL"))
+
+
+def _beyond_baseline(results: Results, peer: str, name: str) -> float | None:
+    """The seconds of a message that the pattern itself takes."""
+    plain, pattern = results.median(peer, "BL"), results.median(peer, name)
+    return 1 / pattern - 1 / plain if plain and pattern and pattern < plain else None
 
 
 def _against_engines(results: Results) -> Target:
