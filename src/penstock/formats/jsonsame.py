@@ -115,22 +115,22 @@ class _Comparison:
             valid = bitmap(flags)
             for values in self.values.values():
                 values *= flags
-        columns = [self._column(name, kind, valid) for name, kind in self.wanted.fields]
+        columns = [self._column(code, name, kind, valid) for name, kind in self.wanted.fields]
         fields = pa.Array.from_buffers(arrow_type(self.wanted), self.rows, [None], children=columns)
-        parts = [self._parts(name) for name, kind in self.whole.fields if isinstance(kind, Array)]
+        parts = [self._parts(code, name) for name, kind in self.whole.fields if isinstance(kind, Array)]
         return Same(flags.view(np.bool_), fields, parts[0] if parts else None)
 
-    def _column(self, name: str, kind: Type, valid: pa.Buffer | None) -> pa.Array:
+    def _column(self, code: MachineCode, name: str, kind: Type, valid: pa.Buffer | None) -> pa.Array:
         values = self.values[name]
         if kind == STRING:
-            ends = offsets_of(values)
+            ends = offsets_of(code, values)
             data = [pa.py_buffer(ends), pa.py_buffer(self.texts[name][: ends[-1]])]
         else:
             data = [bitmap(values) if kind == BOOLEAN else pa.py_buffer(values)]
         return pa.Array.from_buffers(arrow_type(kind), self.rows, [valid, *data])
 
-    def _parts(self, name: str) -> pa.ListArray:
-        places = offsets_of(self.values[name])
+    def _parts(self, code: MachineCode, name: str) -> pa.ListArray:
+        places = offsets_of(code, self.values[name])
         ends = self.ends[: places[-1] + 1]
         text = pa.py_buffer(self.texts[name][: ends[-1]])
         parts = pa.Array.from_buffers(pa.binary(), len(ends) - 1, [None, pa.py_buffer(ends), text])

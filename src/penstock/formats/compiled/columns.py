@@ -190,19 +190,20 @@ class _Batch:
         missing = rows - int(np.count_nonzero(valid))
         buffers = [bitmap(valid) if missing else None]
         if kind == STRING:
-            offsets = offsets_of(values)
+            offsets = offsets_of(self.code, values)
             buffers += [pa.py_buffer(offsets), pa.py_buffer(self.texts[index][: offsets[-1]])]
         elif isinstance(kind, Array):
-            buffers.append(pa.py_buffer(offsets_of(values)))
+            buffers.append(pa.py_buffer(offsets_of(self.code, values)))
         elif not isinstance(kind, Struct):
             buffers.append(bitmap(values) if kind == BOOLEAN else pa.py_buffer(values))
         children = [self.column(inner, indexes) for _, inner in _parts(kind)]
         return pa.Array.from_buffers(arrow_type(kind), rows, buffers, missing, children=children)
 
 
-def offsets_of(lengths: _Words) -> np.ndarray[Any, np.dtype[np.int32]]:
-    offsets = np.zeros(len(lengths) + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:])
+def offsets_of(code: MachineCode, lengths: _Words) -> np.ndarray[Any, np.dtype[np.int32]]:
+    offsets = np.empty(len(lengths) + 1, np.int32)
+    offsets[0] = 0
+    code.add_lengths(lengths.ctypes.data, len(lengths), offsets.ctypes.data + 4)
     return offsets
 
 

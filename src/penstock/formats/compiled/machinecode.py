@@ -27,10 +27,14 @@ from penstock.errors import BadMachine
 SWITCH_AFTER_BYTES = 32 * 1024 * 1024
 """A process that reads less does not load the machine code: it would cost more than it saves."""
 
-_ARGUMENTS = {"read_bodies": 9, "cut_lines": 4, "write_objects": 8, "join_texts": 10, "find_same": 9}
+_ARGUMENTS = {
+    "read_bodies": 9, "cut_lines": 4, "write_objects": 8, "join_texts": 10, "find_same": 9, "add_lengths": 3
+}  # fmt: skip
 """How many each function has; all are 64-bit integers, as is the result."""
 
-_SOURCES = ("layout", "blocks", "numbers", "strings", "body", "lines", "objects", "joining", "same", "compilation")
+_SOURCES = (
+    "layout", "blocks", "numbers", "strings", "body", "lines", "objects", "joining", "same", "lengths", "compilation"
+)  # fmt: skip
 _DIGEST = 32
 _DAY = 24 * 3600
 
@@ -42,6 +46,7 @@ class MachineCode:
     write_objects: Callable[..., int]
     join_texts: Callable[..., int]
     find_same: Callable[..., int]
+    add_lengths: Callable[..., int]
     engine: Any
     """Owns the memory that the functions are in."""
 
