@@ -100,7 +100,8 @@ class Timing:
         samples = [_sample(self.run, fork, inputs, result, line) for line in result.iterations]
         self.run.add_samples(samples)
         timed = [sample.rate for sample in samples if not sample.warmup]
-        self.watch.done(f"{sum(timed) / len(timed):,.0f} messages/s")
+        rate = sum(timed) / len(timed)
+        self.watch.done(f"{rate:,.{0 if rate >= 10 else 2}f} messages/s")
 
     def _fail(self, fork: Fork, reason: str) -> None:
         self.failed.add((fork.peer.name, fork.cell))
