@@ -128,7 +128,8 @@ def test_a_slice_of_a_batch_and_a_body_that_is_missing_answer_too() -> None:
         "v.x IS NULL", "any(lines, any(item.tags, item = 'a'))", "any(lines, upper(item.s) = 'A')",
         "header.region = 'EU'", "counts.a = 1", "n IN (1, 2.5)", "n IN (1.5)", "contains(s, t)", "1 = 1",
         "CASE WHEN b THEN b ELSE b END", "coalesce(b, true)", "n > 1 AND n + 1 > 2", "NOT matches(s, 'a')",
-        "b IN (true)",
+        "b IN (true)", "CASE WHEN n > 1 THEN true ELSE false END", "NOT CASE WHEN n > 1 THEN true ELSE false END",
+        "CASE WHEN n > 1 THEN null ELSE true END",
     ],
 )  # fmt: skip
 def test_everything_else_is_left_to_others(condition: str) -> None:

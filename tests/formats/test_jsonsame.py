@@ -132,10 +132,12 @@ def test_ordinary_elements_are_found(code: MachineCode, monkeypatch: pytest.Monk
         ("a BIGINT, b ARRAY<BIGINT>", "a BIGINT", False),
         ("a ARRAY<STRUCT<c: BIGINT>>, b ARRAY<STRUCT<c: BIGINT>>", "", False),
         ("a ARRAY<STRUCT<c: ARRAY<BIGINT>>>", "", False),
+        ("", "", False),
     ],
 )
 def test_what_can_be_compared(whole: str, wanted: str, compared: bool) -> None:
-    assert is_compared(schema(whole), schema(wanted) if wanted else Struct(())) == compared
+    made = [schema(fields) if fields else Struct(()) for fields in (whole, wanted)]
+    assert is_compared(*made) == compared
 
 
 @pytest.mark.parametrize(
@@ -156,6 +158,18 @@ def test_ordinary_bodies_are_found(
     assert found is not None
     assert np.count_nonzero(found.flags) == count
     assert found.fields.to_pylist() == [ordinary] * count
+
+
+@pytest.mark.parametrize("number", ["1.5e2", "1.5E2", "1.0e-3", "1.5e+2"])
+@pytest.mark.parametrize("wanted", ["number DOUBLE", "whole BIGINT"])
+def test_numbers_with_an_exponent_are_not_as_they_would_be_written(
+    code: MachineCode, monkeypatch: pytest.MonkeyPatch, number: str, wanted: str
+) -> None:
+    monkeypatch.setattr(jsonsame, "SWITCH", Switch(code=code, is_hopeless=True))
+    body = SIMPLE[0].replace(b"1.5", number.encode())
+    found = same_as_written(pa.array([body], pa.binary()), FORMAT.schema, schema(wanted))
+    assert found is not None
+    assert not found.flags.any()
 
 
 def test_without_machine_code_nobody_can_tell(monkeypatch: pytest.MonkeyPatch) -> None:

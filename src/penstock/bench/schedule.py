@@ -15,7 +15,6 @@ _CUSTOMER_BYTES = 250
 _CUSTOMERS_AT_FIRST = 4
 _SWEPT_BYTES = 128_000_000
 _BATCHES = 32
-_MOST_WORK = 8
 _ORDERS_PER_SCALE = 1_500_000
 _HEAVY = {"multi": 16, "nested": 4, "fields": 4, "entries": 4, "duplicates": 2}
 
@@ -139,9 +138,8 @@ class Amount:
 def amount(cell: Cell, settings: Settings, one_by_one: bool) -> Amount:
     """The messages for a cell, counted as `models` does: in orders where the model is made of orders.
 
-    Heavy models get fewer, so that the bytes are about the same. Where each message is handled many times there are
-    fewer of them, above all for peers that handle one after the other; engines with a fixed cost per batch get fewer
-    batches.
+    Heavy models get fewer, so that the bytes are about the same, and so do workloads that handle each message many
+    times; engines with a fixed cost per batch get fewer batches.
     """
     workload = WORKLOADS[cell.workload]
     messages = settings.messages
@@ -150,8 +148,7 @@ def amount(cell: Cell, settings: Settings, one_by_one: bool) -> Amount:
         messages = min(messages, max(1, _SWEPT_BYTES * messages // FULL.messages // each))
     else:
         messages = max(workload.fewest, messages // weight(workload))
-    handled = workload.work if one_by_one else min(workload.work, _MOST_WORK)
-    messages = max(workload.fewest, messages // handled)
+    messages = max(workload.fewest, messages // workload.work)
     if cell.batch is not None and not one_by_one:
         messages = min(messages, cell.batch * _BATCHES)
     return _amount(cell.model, messages)

@@ -20,8 +20,8 @@ FAMILIES = (BASELINE, ROUTING, TRANSFORMATION, DELIVERY, COMPOSITION, CARS)
 class Workload:
     """One benchmark.
 
-    `fewest` is the number of messages below which it means nothing (a sequence of 100,000 needs so many); `work` says
-    how many orders that are routed once make as much work as one message, so that there are fewer of these.
+    `fewest` is the number of messages below which it means nothing (a sequence of 100,000 needs so many); by `work`
+    the number of messages is divided.
     """
 
     name: str

@@ -64,8 +64,10 @@ def is_vectorized(condition: Expr, body: Struct, item: Type | None = None) -> bo
         case nodes.AnyOf(Field() as collection, predicate) if item is None:
             kind = type_of(collection)
             return isinstance(kind, Array) and is_vectorized(predicate, body, kind.element)
-        case nodes.Case(branches, Literal(int())):
-            return all(known(test) and isinstance(value, Literal) for test, value in branches)
+        case nodes.Case(branches, Literal() as otherwise) if item is None:
+            values = [otherwise, *(value for _, value in branches)]
+            numbers = all(isinstance(value, Literal) and type(value.value) is int for value in values)
+            return numbers and all(known(test) and not isinstance(test, nodes.Case) for test, _ in branches)
     return False
 
 
@@ -87,8 +89,14 @@ def evaluate_batch(condition: Expr, bodies: pa.StructArray) -> pa.Array:
     if isinstance(condition, nodes.Case):
         place = _first_true([_truth(test, rows) for test, _ in condition.branches], len(bodies))
         values = [*(value for _, value in condition.branches), condition.otherwise]
-        return pa.array(np.array([one.value for one in values if isinstance(one, Literal)]).take(place))
+        return pa.array(np.array([_number(one) for one in values], np.int64).take(place))
     return _truth(condition, rows)
+
+
+def _number(value: Expr) -> int:
+    assert isinstance(value, Literal)
+    assert isinstance(value.value, int)
+    return value.value
 
 
 def _first_true(tests: Sequence[pa.Array], rows: int) -> _Numbers:

@@ -39,12 +39,12 @@ def is_compared(whole: Struct, wanted: Struct) -> bool:
     """Whether bodies have nothing inside their fields but one array of plain objects, and plain fields are wanted."""
     nested = [kind for _, kind in whole.fields if kind not in _KINDS]
     plain = all(kind in _KINDS and whole.get(name) == kind for name, kind in wanted.fields)
-    return plain and (not nested or (len(nested) == 1 and _is_plain_array(nested[0])))
+    return bool(whole.fields) and plain and (not nested or (len(nested) == 1 and _is_plain_array(nested[0])))
 
 
 def _is_plain_array(kind: Type) -> bool:
     element = kind.element if isinstance(kind, Array) else None
-    return isinstance(element, Struct) and all(inner in _KINDS for _, inner in element.fields)
+    return isinstance(element, Struct) and bool(element.fields) and all(kind in _KINDS for _, kind in element.fields)
 
 
 def same_as_written(bodies: pa.Array, whole: Struct, wanted: Struct) -> Same | None:
@@ -56,6 +56,7 @@ class _Comparison:
     """The tables that the machine code reads and fills; it keeps what they point to."""
 
     def __init__(self, bodies: pa.Array, whole: Struct, wanted: Struct) -> None:
+        assert bodies.type in (pa.binary(), pa.string())  # ends of four bytes
         _, ends, text = bodies.buffers()
         self.rows, self.whole, self.wanted = len(bodies), whole, wanted
         self.offsets = np.frombuffer(ends, np.int32)[bodies.offset : bodies.offset + len(bodies) + 1]

@@ -40,6 +40,14 @@ def test_messages_go_in_and_come_out(server: Server) -> None:
         assert (reply.next, reply.end) == (3, 3)
 
 
+def test_small_answers_do_not_wait_for_each_other(server: Server) -> None:
+    with Raw(server.tcp):
+        (served,) = server.service.connections
+        assert served.transport is not None
+        own = served.transport.get_extra_info("socket")
+        assert own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_every_question_is_answered(server: Server) -> None:
     with Raw(server.tcp) as raw:
         def ask(said: requests.Said) -> requests.Reply:

@@ -243,8 +243,10 @@ def test_a_topic_that_has_less_than_was_read_is_another_one(tmp_path: Path) -> N
         assert source.latestOffset({"0": 1}, source.getDefaultReadLimit()) == {"0": 3}
         with pytest.raises(BadEndpoint, match=r"partition 0 of topic 'in' up to 5, and it ends at 3"):
             source.latestOffset({"0": 5}, source.getDefaultReadLimit())
-    with pytest.raises(BadEndpoint, match=r"up to 5, and it ends at 3"):
+    with pytest.raises(BadEndpoint, match=r"partition 0 of topic 'in' from 5 to 3"):
         source.between({"0": 5}, {"0": 3})
+    with pytest.raises(BadEndpoint, match=r"partition 7 of topic 'in' up to 0, and it is not there any more"):
+        source.latestOffset({"0": 0, "7": 0}, source.getDefaultReadLimit())
 
 
 def test_a_list_of_files_that_is_too_short_is_named(tmp_path: Path) -> None:
@@ -252,8 +254,10 @@ def test_a_list_of_files_that_is_too_short_is_named(tmp_path: Path) -> None:
     entry = App("a", Route("r", Files(str(tmp_path / "a.jsonl"), PLAIN)).to("x", Files("x"))).plan.entries[0]
     source = FilesStream(entry, str(tmp_path / "r.jsonl"))
     assert source.latestOffset({"chunks": 0}, source.getDefaultReadLimit()) == {"chunks": 1}
-    with pytest.raises(BadEndpoint, match=r"up to chunk 2, and .*r\.jsonl knows 1"):
+    with pytest.raises(BadEndpoint, match=r"come to chunk 2, and .*r\.jsonl knows 1"):
         source.between({"chunks": 0}, {"chunks": 2})
+    with pytest.raises(BadEndpoint, match=r"come to chunk 2, and .*r\.jsonl knows 1"):
+        source.latestOffset({"chunks": 2}, source.getDefaultReadLimit())
 
 
 def test_what_is_known_of_a_position_is_kept_while_spark_has_any_of_it(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ _METHOD = (
     "Rates are messages per second: T_mean of equation 9 (the mean over forks of the mean over iterations), ± the 99 % "
     "confidence interval of equation 10 with Student's t over forks, or over iterations where there is one fork. "
     "Every answer was checked on a few messages before anything was timed. A fork is a fresh process; in a quick run "
-    "all workloads of a peer share one. Peers that handle messages one by one were given fewer of them where each is "
-    "handled many times. Ratios and targets are those of medians, for sizes of messages those of means. Point at a "
+    "all workloads of a peer share one. Where each message is handled many times there are fewer of them. Ratios to "
+    "other systems and targets are those of medians; answers, speed-ups and sizes of messages have means. Point at a "
     "number to see its median and spread, or why there is none."
 )
 

@@ -136,7 +136,7 @@ def _after_array(position: int, end: int, array: int, row: int) -> int:
 
 @inline
 def _put_value(start: int, after: int, column: int, kind: int, row: int, numbers: int) -> int:
-    """Where it ends, once more."""
+    """Where it ends, once more; refused if its value does not end there: an exponent may follow."""
     values = word(column, layout.COLUMN_VALUES)
     value, end = 0, after
     if kind == layout.STRING:
@@ -149,7 +149,7 @@ def _put_value(start: int, after: int, column: int, kind: int, row: int, numbers
     else:
         value = after - start == 4
     put_word(values, row, value)
-    return end
+    return after if end == after else REFUSED
 
 
 @inline

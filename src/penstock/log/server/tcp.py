@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -49,6 +50,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
+        answer_at_once(transport)
         transport.set_write_buffer_limits(self.limits.unsent)
         if len(self.service.connections) >= self.limits.most_connections:
             self.refuse(0, TooMany(f"{self.limits.most_connections:,} connections are open", None, "try again later"))
@@ -254,6 +256,13 @@ class Connection(asyncio.Protocol):
     @property
     def is_busy(self) -> bool:
         return self.in_flight > 0 or self.working > 0
+
+
+def answer_at_once(transport: asyncio.Transport) -> None:
+    """Small answers do not wait for each other: asyncio sees to that only for sockets that it has made itself."""
+    own = transport.get_extra_info("socket")
+    if own is not None and own.family in (socket.AF_INET, socket.AF_INET6):
+        own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def received_frame(bulk: memoryview) -> Frame:

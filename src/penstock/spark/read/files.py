@@ -89,6 +89,7 @@ class FilesStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         known = self._read_log() if self.target is not None else self._discover()
+        self._check(known, start["chunks"])
         last = len(known) if self.target is None else max(self.target, start["chunks"])
         if isinstance(limit, ReadAllAvailable):
             return {"chunks": last}
@@ -100,10 +101,13 @@ class FilesStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def between(self, start: dict[str, int], end: dict[str, int]) -> list[Chunk]:
         known = self._read_log()
-        if len(known) < end["chunks"]:
-            raise BadEndpoint(f"a batch reads up to chunk {end['chunks']}, and {self.log} knows {len(known)}",
-                              fix="restore the checkpoint, or start with a new one")  # fmt: skip
+        self._check(known, end["chunks"])
         return known[start["chunks"] : end["chunks"]]
+
+    def _check(self, known: Sequence[Chunk], number: int) -> None:
+        if len(known) < number:
+            raise BadEndpoint(f"the stream has come to chunk {number}, and {self.log} knows {len(known)}",
+                              fix="restore the checkpoint, or start with a new one")  # fmt: skip
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         return [InputPartition(share) for share in shares(self.between(start, end), self.cores)]

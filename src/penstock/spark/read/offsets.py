@@ -91,15 +91,19 @@ class OffsetStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _check(self, start: Offsets, ends: Offsets) -> None:
         for number, offset in start.items():
             if ends.get(number, -1) < offset:
+                there = f"it ends at {ends[number]}" if number in ends else "it is not there any more"
                 raise BadEndpoint(
-                    f"the stream has read partition {number} of topic {self.topic!r} up to {offset},"
-                    f" and it ends at {ends.get(number, 0)}",
+                    f"the stream has read partition {number} of topic {self.topic!r} up to {offset}, and {there}",
                     fix="this is another topic than before: restore it, or start with a new checkpoint",
                 )
 
     def between(self, start: Offsets, end: Offsets) -> list[Range]:
         """A partition that is new since then is read from its beginning."""
-        self._check(start, end)
+        for number, offset in start.items():
+            if end.get(number, -1) < offset:
+                raise BadEndpoint(f"a batch reads partition {number} of topic {self.topic!r} from {offset} to"
+                                  f" {end.get(number, 'nowhere')}",
+                                  fix="restore the checkpoint, or start with a new one")  # fmt: skip
         return ranges(dict.fromkeys(end, 0) | start, end, self.parts)
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:

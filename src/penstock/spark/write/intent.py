@@ -141,7 +141,8 @@ class Journal:
         path = os.path.join(self.offsets, str(number))
         if not os.path.exists(path):
             return ""
-        sync_all((path, self.offsets, self.metadata, os.path.dirname(self.metadata)))
+        known = (self.metadata,) if os.path.exists(self.metadata) else ()
+        sync_all((path, self.offsets, *known, os.path.dirname(self.metadata)))
         with open(path, "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()
 
