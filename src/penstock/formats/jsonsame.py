@@ -12,15 +12,12 @@ import pyarrow as pa
 
 from penstock.formats.arrow import arrow_type
 from penstock.formats.compiled import layout
-from penstock.formats.compiled.columns import bitmap, numbers, offsets_of
+from penstock.formats.compiled.columns import KINDS, bitmap, numbers, offsets_of, tail_of
 from penstock.formats.compiled.machinecode import SWITCH, MachineCode
-from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Array, Struct, Type
+from penstock.schema import BOOLEAN, STRING, Array, Struct, Type
 
 Flags = npt.NDArray[np.bool_]
 _Array: TypeAlias = npt.NDArray[Any]
-_KINDS: dict[Type, int] = {
-    STRING: layout.STRING, INTEGER: layout.INTEGER, DOUBLE: layout.DOUBLE, BOOLEAN: layout.BOOLEAN,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -37,14 +34,14 @@ class Same:
 
 def is_compared(whole: Struct, wanted: Struct) -> bool:
     """Whether bodies have nothing inside their fields but one array of plain objects, and plain fields are wanted."""
-    nested = [kind for _, kind in whole.fields if kind not in _KINDS]
-    plain = all(kind in _KINDS and whole.get(name) == kind for name, kind in wanted.fields)
+    nested = [kind for _, kind in whole.fields if kind not in KINDS]
+    plain = all(kind in KINDS and whole.get(name) == kind for name, kind in wanted.fields)
     return bool(whole.fields) and plain and (not nested or (len(nested) == 1 and _is_plain_array(nested[0])))
 
 
 def _is_plain_array(kind: Type) -> bool:
     element = kind.element if isinstance(kind, Array) else None
-    return isinstance(element, Struct) and bool(element.fields) and all(kind in _KINDS for _, kind in element.fields)
+    return isinstance(element, Struct) and bool(element.fields) and all(kind in KINDS for _, kind in element.fields)
 
 
 def same_as_written(bodies: pa.Array, whole: Struct, wanted: Struct) -> Same | None:
@@ -77,7 +74,7 @@ class _Comparison:
         columns = np.zeros((len(fields.fields), layout.COLUMN_WORDS), np.int64)
         for number, (words, (name, kind)) in enumerate(zip(columns, fields.fields, strict=True)):
             label = f"{',' if number else '{'}{json.dumps(name, ensure_ascii=False)}:".encode()
-            words[layout.COLUMN_KIND] = _KINDS.get(kind, layout.ARRAY)
+            words[layout.COLUMN_KIND] = KINDS.get(kind, layout.ARRAY)
             words[layout.LABEL] = self._address(np.frombuffer(label + bytes(layout.BLOCK), np.uint8))
             words[layout.LABEL_LENGTH] = len(label)
         return columns
@@ -103,9 +100,7 @@ class _Comparison:
         return int(array.ctypes.data)
 
     def made(self, code: MachineCode) -> Same:
-        tail_row = int(np.searchsorted(self.offsets[1:], len(self.data) - layout.PADDING, "right"))
-        tail_start = int(self.offsets[tail_row])
-        tail = np.concatenate([self.data[tail_start : self.offsets[-1]], np.zeros(layout.PADDING, np.uint8)])
+        tail, tail_start, tail_row = tail_of(self.data, self.offsets)
         flags = np.zeros(self.rows, np.uint8)
         found = code.find_same(
             self.data.ctypes.data, tail.ctypes.data - tail_start, tail_row, self.offsets.ctypes.data, self.rows,

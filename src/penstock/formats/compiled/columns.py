@@ -21,7 +21,7 @@ FEWEST_ROWS, FEWEST_BYTES = 512, 128 * 1024
 _BATCHES_WITHOUT = 31
 """After a batch that was mostly refused, so many are not tried: their bodies are probably like those."""
 
-_KINDS: dict[Type, int] = {
+KINDS: dict[Type, int] = {
     STRING: layout.STRING,
     INTEGER: layout.INTEGER,
     DOUBLE: layout.DOUBLE,
@@ -87,7 +87,7 @@ def plan_of(wanted: Struct) -> Plan | None:
 
 def _is_compiled(kind: Type) -> bool:
     is_whole = isinstance(kind, (Struct, Array))
-    return all(_is_compiled(inner) for _, inner in _parts(kind)) if is_whole else kind in _KINDS
+    return all(_is_compiled(inner) for _, inner in _parts(kind)) if is_whole else kind in KINDS
 
 
 def _parts(kind: Type) -> tuple[tuple[str, Type], ...]:
@@ -107,7 +107,7 @@ def _add_node(
     is_array = isinstance(kind, Array)
     node = [-1] * layout.LINKS + [0] * (layout.NODE_WORDS - layout.LINKS)
     node[layout.PARENT], node[layout.INSIDE], node[layout.SEEN] = parent, inside, layout.EMPTY
-    node[layout.KIND] = layout.ARRAY if is_array else _KINDS.get(kind, layout.STRUCT)
+    node[layout.KIND] = layout.ARRAY if is_array else KINDS.get(kind, layout.STRUCT)
     node[layout.NAME], node[layout.NAME_LENGTH] = len(names), len(written)
     nodes.append(node)
     names += written
@@ -151,21 +151,12 @@ class _Batch:
     def _read(self, plan: Plan) -> list[int]:
         """How many elements each array has, after reading."""
         nodes, slots = self._nodes(plan), _slots()
-        tail_row = int(np.searchsorted(self.offsets[1:], len(self.data) - layout.PADDING, "right"))
-        tail_start = int(self.offsets[tail_row])
-        tail = self._padded(tail_start)
+        tail, tail_start, tail_row = tail_of(self.data, self.offsets)
         self.code.read_bodies(
             self.data.ctypes.data, tail.ctypes.data - tail_start, tail_row, self.offsets.ctypes.data, self.rows,
             nodes.ctypes.data, len(nodes), slots.ctypes.data, numbers().ctypes.data,
         )  # fmt: skip
         return nodes[:, layout.ELEMENTS].tolist()
-
-    def _padded(self, start: int) -> _Bytes:
-        """The last bodies once more, because what is behind them may not be readable."""
-        last = self.data[start : self.offsets[-1]]
-        padded = np.zeros(len(last) + layout.PADDING, np.uint8)
-        padded[: len(last)] = last
-        return padded
 
     def _nodes(self, plan: Plan) -> _Words:
         nodes = plan.nodes.copy()
@@ -198,6 +189,13 @@ class _Batch:
             buffers.append(bitmap(values) if kind == BOOLEAN else pa.py_buffer(values))
         children = [self.column(inner, indexes) for _, inner in _parts(kind)]
         return pa.Array.from_buffers(arrow_type(kind), rows, buffers, missing, children=children)
+
+
+def tail_of(data: _Bytes, offsets: np.ndarray[Any, np.dtype[np.int32]]) -> tuple[_Bytes, int, int]:
+    """The last bodies once more, because what is behind them may not be readable; where they start, and the first."""
+    row = int(np.searchsorted(offsets[1:], len(data) - layout.PADDING, "right"))
+    start = int(offsets[row])
+    return np.concatenate([data[start : offsets[-1]], np.zeros(layout.PADDING, np.uint8)]), start, row
 
 
 def offsets_of(code: MachineCode, lengths: _Words) -> np.ndarray[Any, np.dtype[np.int32]]:
