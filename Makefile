@@ -3,9 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Test processes, each with a Spark of its own.
 WORKERS ?= 2
+# For each target of `make fuzz`.
+SECONDS ?= 1200
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint soak bench bench-spine bench-state bench-log bench-log-spark bench-memory cluster kafka clean
+.PHONY: help demo test lint fuzz soak bench bench-spine bench-state bench-log bench-log-spark bench-memory cluster kafka clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -21,9 +23,14 @@ lint: .venv/.package ## check style and types
 	@$(BIN)/ruff check
 	@$(BIN)/mypy --strict src
 
+fuzz: .venv/.package ## fuzz everything that reads what others wrote, two targets at once: SECONDS=1200 for each
+	@$(BIN)/python -m tests.fuzz all --seconds $(SECONDS) --at-once 2
+
 soak: .venv/.java ## kill a stream fifty times and a log's server ten thousand times, and look whether anything is lost
 	@PENSTOCK_KILLS=50 $(BIN)/pytest tests/soak
-	@PENSTOCK_LOG_KILLS=10000 $(BIN)/pytest tests/log/test_kill.py
+	@PENSTOCK_LOG_SEEDS=20000 $(BIN)/pytest -n $(WORKERS) tests/log/test_simulation.py
+	@PENSTOCK_LOG_KILLS=10000 $(BIN)/pytest -n $(WORKERS) tests/log/test_kill.py
+	@tail -qn 1 target/kills/*.txt
 
 bench: .venv/.java ## run EIPBench on Penstock and on other systems: a night, or OPTIONS=--quick for five minutes
 	@$(BIN)/penstock bench run $(OPTIONS)

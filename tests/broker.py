@@ -32,6 +32,12 @@ class Broker:
         known = {"prefix": f"{uuid.uuid4().hex[:12]}-", "timeout": 20.0}
         return Settings(last=Kafka(self.address, **(known | other)))  # type: ignore[arg-type]
 
+    def warm_up(self) -> None:
+        """The first transaction of a new broker makes Kafka's own topic for them, which takes a busy machine long."""
+        from confluent_kafka import Producer
+
+        Producer({"bootstrap.servers": self.address, "transactional.id": "warm-up"}).init_transactions(120)
+
     def halt(self) -> None:
         os.kill(self.pid, signal.SIGSTOP)
 

@@ -17,12 +17,18 @@ from pyspark.sql import SparkSession
 
 from tests.broker import Broker, script
 from tests.database import Database
+from tests.suites import skipped
 
 os.environ["PENSTOCK_QUICK"] = "1"
 settings.register_profile("penstock", deadline=None)  # how long an example takes is up to the machine
 settings.load_profile("penstock")
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts tests in the background has it ignored
 os.environ.pop("PYTEST_ADDOPTS", None)  # what is asked of these tests is not asked of those that pages and projects run
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for line in skipped(config.args):
+        terminalreporter.write_line(line, yellow=True)
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +73,9 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         pytest.skip(lacking)
     directory = tmp_path_factory.mktemp("kafka")
     address = script("start", "--directory", str(directory), "--port", "0").strip()
-    yield Broker(directory, address)
+    broker = Broker(directory, address)
+    broker.warm_up()
+    yield broker
     script("stop", "--directory", str(directory))
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.endpoints.memory import Memory
     from penstock.endpoints.postgres import Postgres
     from penstock.endpoints.simple import Console, Frame, Rate, Void
-    from penstock.expr.columns import body, call, default, function, header, item, lookup, meta, when
+    from penstock.expr.columns import body, call, default, function, header, item, lookup, meta, now, when
     from penstock.expr.jsonpath import jsonpath
     from penstock.expr.xpath import xpath, xpath_number, xpath_string, xpath_strings
     from penstock.formats import Csv, Json, Text, Xml
@@ -43,7 +43,7 @@ __all__ = [
     "App", "Console", "Csv", "Files", "Frame", "Json", "KafkaTopic", "Log", "Memory", "Message", "Parquet", "Postgres",
     "Rate", "Route", "Table", "Text", "Void", "Xml", "body", "call", "collect", "combine", "composed_processor",
     "count_of", "default", "first_of", "fold", "function", "header", "item", "join", "jsonpath", "last_of", "latest",
-    "lookup", "lookup_table", "max_of", "mean_of", "meta", "min_of", "scatter_gather", "sum_of", "union", "when",
+    "lookup", "lookup_table", "max_of", "mean_of", "meta", "min_of", "now", "scatter_gather", "sum_of", "union", "when",
     "xpath", "xpath_number", "xpath_string", "xpath_strings",
 ]  # fmt: skip
 
@@ -56,7 +56,7 @@ _HOMES = {
     "endpoints.memory": ("Memory",),
     "endpoints.postgres": ("Postgres",),
     "endpoints.simple": ("Console", "Frame", "Rate", "Void"),
-    "expr.columns": ("body", "call", "default", "function", "header", "item", "lookup", "meta", "when"),
+    "expr.columns": ("body", "call", "default", "function", "header", "item", "lookup", "meta", "now", "when"),
     "expr.jsonpath": ("jsonpath",),
     "expr.xpath": ("xpath", "xpath_number", "xpath_string", "xpath_strings"),
     "formats": ("Csv", "Json", "Text", "Xml"),

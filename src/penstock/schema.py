@@ -1,12 +1,12 @@
-"""The types of message bodies, and how people write them: DDL text, dataclasses, JSON Schema."""
+"""The types of message bodies, and what is asked of them."""
 
 from __future__ import annotations
 
 import dataclasses
+import datetime
+import decimal
 import re
-import types
-import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from sqlglot.tokens import Tokenizer
@@ -16,7 +16,7 @@ from penstock.errors import BadSchema, UnknownField, did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One of the four values every format can carry, or VARIANT: any JSON value."""
+    """A single value that every format can carry, or VARIANT: any JSON value."""
 
     name: str
 
@@ -28,7 +28,29 @@ STRING = Scalar("STRING")
 BOOLEAN = Scalar("BOOLEAN")
 INTEGER = Scalar("BIGINT")
 DOUBLE = Scalar("DOUBLE")
+DATE = Scalar("DATE")
+TIMESTAMP = Scalar("TIMESTAMP")
+BINARY = Scalar("BINARY")
 VARIANT = Scalar("VARIANT")
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class DecimalType(Scalar):
+    """An exact number of at most `precision` digits, `scale` of them behind the point."""
+
+    precision: int
+    scale: int
+
+    def __init__(self, precision: int, scale: int) -> None:
+        if not 0 <= scale <= precision or not 1 <= precision <= 38:
+            raise BadSchema(f"DECIMAL({precision}, {scale}) is not a type",
+                            fix="write DECIMAL(p, s) with 1 to 38 digits, s of them behind the point")  # fmt: skip
+        object.__setattr__(self, "name", f"DECIMAL({precision}, {scale})")
+        object.__setattr__(self, "precision", precision)
+        object.__setattr__(self, "scale", scale)
+
+    def __str__(self) -> str:
+        return self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +97,6 @@ EMPTY = Struct(())
 Path = tuple[str | int, ...]
 SchemaLike = Struct | str | type | Mapping[str, object]
 
-_DDL_SCALARS = {
-    "CHAR": STRING, "NCHAR": STRING, "TEXT": STRING, "VARCHAR": STRING,
-    "BOOLEAN": BOOLEAN,
-    "TINYINT": INTEGER, "SMALLINT": INTEGER, "INT": INTEGER, "BIGINT": INTEGER,
-    "FLOAT": DOUBLE, "DOUBLE": DOUBLE,
-    "VARIANT": VARIANT,
-}  # fmt: skip
-_TEXT_TYPES = "JSON, XML and CSV carry it as text: declare STRING (ISO dates compare as text) or DOUBLE"
-
-
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -102,122 +114,20 @@ def schema(of: SchemaLike) -> Struct:
     """
     if isinstance(of, Struct):
         return of
-    if isinstance(of, str):
-        return from_ddl(of)
-    if isinstance(of, type) and dataclasses.is_dataclass(of):
-        return from_dataclass(of)
-    if isinstance(of, Mapping):
-        return from_json_schema(of)
-    raise BadSchema(
-        f"a schema cannot be read from {type(of).__name__}",
-        fix="give DDL text, a dataclass, or a JSON Schema as a dict",
-    )
+    from penstock.schemas import from_dataclass, from_ddl, from_json_schema
 
-
-def from_ddl(text: str) -> Struct:
-    """Integers of all widths are 64-bit; FLOAT is DOUBLE."""
-    import sqlglot
-    from sqlglot import exp
-
-    if not text.strip():
-        return EMPTY
     try:
-        table = sqlglot.parse_one(f"CREATE TABLE t (\n{text}\n)", dialect="spark").this
-    except sqlglot.errors.SqlglotError as error:
-        raise BadSchema(f"cannot read the schema: {str(error).splitlines()[0]}",
-                        fix='write it like "id BIGINT, name STRING, tags ARRAY<STRING>"') from None  # fmt: skip
-    columns = table.expressions if isinstance(table, exp.Schema) else []
-    if not columns or not all(isinstance(column, exp.ColumnDef) and column.kind for column in columns):
-        raise BadSchema(f"cannot read the schema {text!r}",
-                        fix='write it like "id BIGINT, name STRING, tags ARRAY<STRING>"')  # fmt: skip
-    return _struct((column.name, _from_sqlglot(column.kind)) for column in columns)
-
-
-def _from_sqlglot(kind: typing.Any) -> Type:
-    name = kind.this.name if hasattr(kind.this, "name") else str(kind.this)
-    inner = kind.expressions
-    if name == "ARRAY" and len(inner) == 1:
-        return Array(_from_sqlglot(inner[0]))
-    if name == "MAP" and len(inner) == 2:
-        if _from_sqlglot(inner[0]) != STRING:
-            raise BadSchema(f"a map's keys are text: {kind.sql('spark')}", fix="write MAP<STRING, ...>")
-        return Map(_from_sqlglot(inner[1]))
-    if name == "STRUCT" and inner:
-        return _struct((field.name, _from_sqlglot(field.kind)) for field in inner)
-    if name in _DDL_SCALARS:
-        return _DDL_SCALARS[name]
-    raise BadSchema(f"{kind.sql('spark')} is not a type of message bodies", fix=_TEXT_TYPES)
-
-
-def from_dataclass(of: type) -> Struct:
-    hints = typing.get_type_hints(of)
-    return _struct((field.name, _from_hint(hints[field.name])) for field in dataclasses.fields(of))
-
-
-def _from_hint(hint: object) -> Type:
-    simple: dict[object, Type] = {
-        str: STRING, bool: BOOLEAN, int: INTEGER, float: DOUBLE, object: VARIANT, typing.Any: VARIANT
-    }  # fmt: skip
-    if hint in simple:
-        return simple[hint]
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        rest = [argument for argument in arguments if argument is not type(None)]
-        if len(rest) == 1:
-            return _from_hint(rest[0])
-    if origin in (list, tuple) and arguments:
-        return Array(_from_hint(arguments[0]))
-    if origin is dict and arguments[0] is str:
-        return Map(_from_hint(arguments[1]))
-    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-        return from_dataclass(hint)
-    raise BadSchema(f"{hint!r} is not a type of message bodies",
-                    fix="use str, bool, int, float, list[...], dict[str, ...] or another dataclass")  # fmt: skip
-
-
-def from_json_schema(document: Mapping[str, object]) -> Struct:
-    """The object's properties; formats, ranges and `required` are not types and are not read."""
-    kind = _from_json_schema(document, document)
-    if not isinstance(kind, Struct):
-        raise BadSchema('a body is a JSON object: the JSON Schema needs "type": "object" and "properties"')
-    return kind
-
-
-def _from_json_schema(node: Mapping[str, object], root: Mapping[str, object]) -> Type:
-    reference = node.get("$ref")
-    if isinstance(reference, str):
-        return _from_json_schema(_follow(reference, root), root)
-    kind = node.get("type")
-    if isinstance(kind, list):
-        rest = [name for name in kind if name != "null"]
-        kind = rest[0] if len(rest) == 1 else None
-    properties, items = node.get("properties"), node.get("items")
-    if isinstance(properties, Mapping):
-        return _struct((name, _from_json_schema(inner, root)) for name, inner in properties.items())
-    if kind == "array" and isinstance(items, Mapping):
-        return Array(_from_json_schema(items, root))
-    extra = node.get("additionalProperties")
-    if kind == "object" and isinstance(extra, Mapping):
-        return Map(_from_json_schema(extra, root))
-    scalars = {"string": STRING, "boolean": BOOLEAN, "integer": INTEGER, "number": DOUBLE}
-    return scalars.get(str(kind), VARIANT)
-
-
-def _follow(reference: str, root: Mapping[str, object]) -> Mapping[str, object]:
-    node: object = root
-    for part in reference.removeprefix("#/").split("/"):
-        node = node.get(part) if isinstance(node, Mapping) else None
-    if not reference.startswith("#/") or not isinstance(node, Mapping):
-        raise BadSchema(f"cannot follow $ref {reference!r}", fix="only references inside the document are read")
-    return node
-
-
-def _struct(fields: Iterable[tuple[str, Type]]) -> Struct:
-    listed = tuple(fields)
-    for index, (name, _) in enumerate(listed):
-        if name in (earlier for earlier, _ in listed[:index]):
-            raise BadSchema(f"field {name!r} is declared twice")
-    return Struct(listed)
+        if isinstance(of, str):
+            return from_ddl(of)
+        if isinstance(of, type) and dataclasses.is_dataclass(of):
+            return from_dataclass(of)
+        if isinstance(of, Mapping):
+            return from_json_schema(of)
+    except RecursionError:
+        raise BadSchema("the schema is nested too deep, or refers to itself",
+                        fix="declare as VARIANT, not as STRUCT or BIGINT, what may be as deep as it likes") from None
+    raise BadSchema(f"a schema cannot be read from {type(of).__name__}",
+                    fix="give DDL text, a dataclass, or a JSON Schema as a dict")  # fmt: skip
 
 
 def resolve(kind: Type, path: Path, at: str = "the body") -> Type:
@@ -239,6 +149,13 @@ def resolve(kind: Type, path: Path, at: str = "the body") -> Type:
             kind = inner
         else:
             raise UnknownField(f"{where} is {kind}: it has no field {part!r}")
+    return kind
+
+
+def inside(kind: Type | None, path: tuple[str, ...]) -> Type | None:
+    """The type of a field of a struct, if it is there."""
+    for name in path:
+        kind = kind.get(name) if isinstance(kind, Struct) else None
     return kind
 
 
@@ -274,6 +191,24 @@ def merge(left: Struct, right: Struct) -> Struct:
     return Struct(tuple(fields.items()))
 
 
+def holds(kind: Type, test: Callable[[Type], bool]) -> bool:
+    """Whether the type, or one inside it, passes the test."""
+    match kind:
+        case Struct(fields):
+            return test(kind) or any(holds(inner, test) for _, inner in fields)
+        case Array(inner) | Map(inner):
+            return test(kind) or holds(inner, test)
+    return test(kind)
+
+
+def has_variant(kind: Type) -> bool:
+    return holds(kind, lambda inner: inner == VARIANT)
+
+
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair: no text that could be written."""
+
+
 def fits(value: object, kind: Type) -> bool:
     """A Python value is one of this type; None fits everywhere."""
     if value is None or kind == VARIANT:
@@ -289,4 +224,17 @@ def fits(value: object, kind: Type) -> bool:
             return isinstance(value, Mapping) and all(fits(value.get(name), inner) for name, inner in kind.fields)
     if kind == INTEGER:
         return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
-    return isinstance(value, {STRING: str, BOOLEAN: bool, DOUBLE: float}[kind])
+    if kind == STRING:
+        return isinstance(value, str) and (value.isascii() or not _HALF.search(value))
+    if isinstance(kind, DecimalType):
+        return isinstance(value, decimal.Decimal) and _has_digits(value, kind)
+    if kind == TIMESTAMP:
+        return isinstance(value, datetime.datetime) and value.tzinfo is not None
+    if kind == DATE:
+        return isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
+    return isinstance(value, {BOOLEAN: bool, DOUBLE: float, BINARY: bytes}[kind])
+
+
+def _has_digits(value: decimal.Decimal, kind: DecimalType) -> bool:
+    exponent = value.as_tuple().exponent
+    return exponent == -kind.scale and (not value or value.adjusted() < kind.precision - kind.scale)

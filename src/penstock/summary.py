@@ -71,7 +71,8 @@ class Summary:
     `copied` is what patterns made beside what came in; an aggregator, which makes one of many, makes it less.
     `filtered` is counted by "route.step". `held` is how many more messages wait in state than before, so that
     batches add up. `steps` has the numbers of every "route.step", `waiting` how many messages wait at each at the
-    end; `latency` is known of streams, by channel, and so is `step_latency`, by "route.step".
+    end; `latency` is known of streams, by channel, and so is `step_latency`, by "route.step". `advice` is what to do
+    about files that could not be read.
     """
 
     app: str
@@ -87,6 +88,7 @@ class Summary:
     latency: Mapping[str, Latency] = field(default_factory=dict)
     waiting: Mapping[str, int] = field(default_factory=dict)
     step_latency: Mapping[str, Latency] = field(default_factory=dict)
+    advice: tuple[str, ...] = ()
 
     @property
     def missing(self) -> int:
@@ -118,6 +120,7 @@ class Summary:
             "latency": {channel: latency.as_dict() for channel, latency in self.latency.items()},
             "step_latency": {name: latency.as_dict() for name, latency in self.step_latency.items()},
             "waiting": dict(self.waiting),
+            "advice": list(self.advice),
             "conserved": self.conserved,
             "rate": round(self.rate, 1),
         }
@@ -137,6 +140,7 @@ class Summary:
             _merged(self.latency, other.latency, Latency()),
             other.waiting if other.batches else self.waiting,
             _merged(self.step_latency, other.step_latency, Latency()),
+            self.advice + other.advice,
         )
 
     def __str__(self) -> str:
@@ -163,7 +167,7 @@ def text(summary: Summary) -> str:
     names = max(len(name) for _, name, _ in rows)
     numbers = max(len(f"{count:,}") for _, _, count in rows)
     table = [f"  {label:<{labels}}  {name:<{names}}  {count:>{numbers},}" for label, name, count in rows]
-    return "\n".join([head, *table, f"  {equation(summary)}"])
+    return "\n".join([head, *table, f"  {equation(summary)}", *summary.advice])
 
 
 def _rows(summary: Summary) -> Iterator[tuple[str, str, int]]:

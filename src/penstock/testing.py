@@ -1,4 +1,4 @@
-"""Test an app on lists: through the reference in milliseconds, or through Spark in batch or as a stream.
+"""Test an app on lists: through the reference in milliseconds, through the block engine without Java, or on Spark.
 
 from penstock.testing import run
 
@@ -24,7 +24,7 @@ from penstock.reference.resume import STEP
 from penstock.route.app import App
 from penstock.summary import Summary
 
-REFERENCE, SPARK, STREAM = "reference", "spark", "stream"
+REFERENCE, KERNEL, SPARK, STREAM = "reference", "kernel", "spark", "stream"
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,10 @@ def run(
     if engine == REFERENCE:
         outcome = reference.run_batches(tested.plan, _batches(given, batches, clock), stop)
         return Result(outcome.channels, outcome.dead, outcome.summary(app.name))
+    if engine == KERNEL:
+        from penstock.kernel.run import run as run_kernel
+
+        return Result(*run_kernel(tested.plan, _batches(given, batches, clock), stop))
     if batches is not None or clock is not None or not stop:
         raise BadRoute("batches, clock and stop are for the reference", fix="use rows_per_batch on Spark")
     if engine == SPARK:
@@ -82,7 +86,7 @@ def run(
 
         result = run_stream(tested, once=True, rows_per_batch=rows_per_batch)
     else:
-        raise BadRoute(f"there is no engine {engine!r}", fix=did_you_mean(engine, (REFERENCE, SPARK, STREAM)))
+        raise BadRoute(f"there is no engine {engine!r}", fix=did_you_mean(engine, (REFERENCE, KERNEL, SPARK, STREAM)))
     return Result(result.channels, result.dead, result.summary)
 
 
@@ -95,7 +99,7 @@ def replay(
     """
     tested = on_lists(app, {})
     if engine == REFERENCE:
-        outcome = reference.replay(build(tested, answered=False), letters, at, source)
+        outcome = reference.replay(build(tested), letters, at, source)
         return Result(outcome.channels, outcome.dead, outcome.summary(app.name))
     if engine != SPARK:
         raise BadRoute(f"there is no engine {engine!r} for replays", fix=did_you_mean(engine, (REFERENCE, SPARK)))

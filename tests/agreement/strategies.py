@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from penstock import App, Json, Memory, Route, join, jsonpath, lookup_table
+from penstock import App, Json, Memory, Message, Route, header, join, jsonpath, lookup_table
 from penstock.expr import nodes
-from penstock.expr.columns import Column, body, expression
+from penstock.expr.columns import Column, body, default, expression
 from penstock.expr.nodes import Expr
 
 SCHEMA = (
@@ -142,15 +142,16 @@ BROKEN = st.sampled_from(
         b'{"n": 1}\x00',
     ]
 )
-MESSAGES = st.lists(
-    st.one_of(
-        BODIES.map(lambda value: json.dumps(value, ensure_ascii=False).encode()),
-        BODIES.map(lambda value: json.dumps(value).encode()),
-        WRONG_BODIES.map(lambda value: json.dumps(value).encode()),
-        BROKEN,
-    ),
-    max_size=12,
+RAW = st.one_of(
+    BODIES.map(lambda value: json.dumps(value, ensure_ascii=False).encode()),
+    BODIES.map(lambda value: json.dumps(value).encode()),
+    WRONG_BODIES.map(lambda value: json.dumps(value).encode()),
+    BROKEN,
 )
+MESSAGES = st.lists(RAW, max_size=12)
+
+HEADERS = st.dictionaries(st.sampled_from(["given", "text", "number", "x"]), TEXT, max_size=3)
+WITH_HEADERS = st.lists(RAW | st.builds(lambda raw, given: Message("", raw, headers=given), RAW, HEADERS), max_size=12)
 
 NUMBER_FIELDS = [
     ("n",),
@@ -161,6 +162,8 @@ NUMBER_FIELDS = [
     ("lines", 1, "price"),
     ("numbers", -1),
 ]
+WHOLE_NUMBERS = [("n",), ("who", "age"), ("who", "home", "zip"), ("numbers", 0)]
+INSIDE = ["who.name", "who.home.city", "who.home.note", "who.extra.deep.note", "new.note"]
 TEXT_FIELDS = [("s",), ("who", "name"), ("who", "home", "city"), ("tags", 0), ("lines", 0, "name"), ("tags", -1)]
 
 
@@ -271,7 +274,8 @@ def conditions(depth: int = 2) -> st.SearchStrategy[Expr]:
 
 def _grown(route: Route, draw: Any) -> tuple[Route, str]:
     """One more step that keeps the fields of the schema, and what it was."""
-    kind = draw(st.sampled_from(["filter", "strict filter", "enrich", "table", "tap", "drop", "python"]))
+    kinds = ["filter", "strict filter", "enrich", "enrich inside", "table", "tap", "drop", "python", "headers"]
+    kind = draw(st.sampled_from(kinds))
     match kind:
         case "filter":
             return route.filter(Column(draw(conditions()))), kind
@@ -279,14 +283,30 @@ def _grown(route: Route, draw: Any) -> tuple[Route, str]:
             return route.filter(Column(draw(conditions(1))), missing="dead"), kind
         case "enrich":
             return route.enrich({"d": call_double(draw(numbers())), "extra.text": Column(draw(texts()))}), kind
+        case "enrich inside":
+            new = {name: Column(draw(texts())) for name in draw(st.sets(st.sampled_from(INSIDE), min_size=1))}
+            return route.enrich({**new, "who.home.zip": Column(draw(_field(WHOLE_NUMBERS)))}), kind
         case "table":
             missing, into = draw(st.sampled_from(["null", "dead"])), draw(st.sampled_from([None, "owner"]))
             return route.enrich_from(OWNERS, body.s, missing=missing, into=into), kind
+        case "headers":
+            return with_headers(route, draw), kind
         case "drop" if all(step.pattern != "content filter" for step in route.steps):
             return route.drop("junk"), kind
         case "python":
             return route.filter(short_text), kind
     return route.tap("tapped"), "tap"
+
+
+def with_headers(route: Route, draw: Any) -> Route:
+    """Some headers set and some removed, and sometimes one of them read again."""
+    kinds = {"text": texts(), "number": numbers(), "flag": conditions(1), "copy": st.just(expression(header["text"]))}
+    chosen = draw(st.sets(st.sampled_from([*kinds]), max_size=3))
+    values = {name: Column(draw(kinds[name])) for name in sorted(chosen)}
+    removed = draw(st.sets(st.sampled_from(["given", "text", "flag", "unknown"]), min_size=not values)) - chosen
+    route = route.headers(values, remove=sorted(removed or {"unknown"}))
+    read = {"s": default(header["text"], header["number"])}
+    return route.enrich(read) if draw(st.booleans()) else route
 
 
 def call_double(expression: Expr) -> Column:
@@ -392,7 +412,7 @@ NAMED_TEXTS = [path for path in TEXT_FIELDS if all(isinstance(part, str) for par
 
 @cache
 def simple_conditions(depth: int = 2) -> st.SearchStrategy[Expr]:
-    """Conditions that a decoder can answer."""
+    """Conditions on fields, outside arrays, that have a name."""
     operator = st.sampled_from(["==", "!=", "<", "<=", ">", ">="])
     number, text = _field(NAMED_NUMBERS), _field(NAMED_TEXTS)
     leaf = st.one_of(
@@ -421,7 +441,7 @@ def simple_conditions(depth: int = 2) -> st.SearchStrategy[Expr]:
 
 
 @st.composite
-def answered_apps(draw: Any) -> App:
+def deciding_apps(draw: Any) -> App:
     """Routes that decide by simple conditions before and after copies; few fields are read by anything else."""
 
     def test() -> Column:
@@ -441,4 +461,4 @@ def answered_apps(draw: Any) -> App:
         left = left.translate({"n": body.n, "city": body.who.home.city}).filter(body.n > 0)
     right = Route("right", "right").tap("copy").choice({"yes": test(), "no": test()}, otherwise="yes")
     sinks = {name: Memory() for name in ("out", "copy", "yes", "no")}
-    return App("answered", start, left.to("out"), right, sinks=sinks, dead_letters=Memory())
+    return App("deciding", start, left.to("out"), right, sinks=sinks, dead_letters=Memory())

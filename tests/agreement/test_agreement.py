@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 from penstock import App
 from penstock.message import DeadLetter, Message
 from penstock.testing import REFERENCE, SPARK, STREAM, Result, run
-from tests.agreement.strategies import MESSAGES, answered_apps, apps
+from tests.agreement.strategies import MESSAGES, apps, deciding_apps
 
 # Shrinking would run Spark hundreds of times; the note says which route and messages failed.
 SLOW = settings(
-    max_examples=8,
+    max_examples=4,
     suppress_health_check=list(HealthCheck),
     print_blob=True,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
@@ -67,7 +67,7 @@ def assert_same(expected: Result, found: Result) -> None:
     assert expected.summary.steps == found.summary.steps
 
 
-def describe(app: App, messages: list[bytes]) -> None:
+def describe(app: App, messages: list[Any]) -> None:
     note("\n".join(f"{stage.title}: {stage.node.detail()}" for stage in app.plan.stages()))
     note(repr(messages))
 
@@ -80,14 +80,14 @@ def test_spark_does_what_the_reference_does(spark: SparkSession, app: App, messa
 
 
 @SLOW
-@given(answered_apps(), MESSAGES)
-def test_a_decoder_answers_as_the_reference_does(spark: SparkSession, app: App, messages: list[bytes]) -> None:
+@given(deciding_apps(), MESSAGES)
+def test_spark_decides_as_the_reference_does(spark: SparkSession, app: App, messages: list[bytes]) -> None:
     describe(app, messages)
     assert_same(run(app, messages, REFERENCE), run(app, messages, SPARK))
 
 
 @settings(SLOW, max_examples=3)
-@given(apps() | answered_apps(), MESSAGES)
+@given(apps() | deciding_apps(), MESSAGES)
 def test_a_stream_does_what_the_reference_does(spark: SparkSession, app: App, messages: list[bytes]) -> None:
     describe(app, messages)
     assert_same(run(app, messages, REFERENCE), run(app, messages, STREAM, rows_per_batch=5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from typing import Any
@@ -75,6 +76,11 @@ APPS = {
         .aggregate(collect("ns", of="n", head=["k"], tail=["g"]), by=[body.k, body.g], when=body.done, size=5).to("out")
     ),
     "fold": app_of(source().aggregate(FOLD, by=body.g, size=6).to("out")),
+    "fold, too large": app_of(source().aggregate(fold(total=sum_of(body.n * 10**18)), by=body.g, size=5).to("out")),
+    "fold, too large, of other bodies": app_of(
+        source().enrich({"m": body.n * 10**18}).aggregate(fold(total=sum_of(body.m)), by=body.k, size=5,
+                                                          closed="dead", closed_for="1 hour").to("out")
+    ),
     "union": app_of(source().aggregate(union(), by=body.k, size=3).to("out")),
     "flushed": app_of(source().aggregate(collect("ns", of="n"), by=body.k, size=7, on_stop="flush").to("out")),
     "discarded": app_of(source().resequence(body.n, by=body.k, window=3, first=0, on_stop="discard").to("out")),
@@ -130,7 +136,17 @@ def said(messages: list[Message]) -> Counter[Any]:
 
 
 def died(letters: list[DeadLetter]) -> Counter[Any]:
-    return Counter((letter.message.id, letter.step, letter.error, letter.reason, letter.attempt) for letter in letters)
+    return Counter(
+        (letter.message.id, letter.message.raw, tuple(sorted(letter.message.headers.items())), letter.message.position,
+         body_of(letter), letter.step, letter.error, letter.reason, letter.attempt)
+        for letter in letters
+    )  # fmt: skip
+
+
+def body_of(letter: DeadLetter) -> str | None:
+    """Fields of a body that was rewritten: without them the letter could not go on at its step."""
+    fields = letter.message.fields if letter.message.rewritten else None
+    return None if fields is None else json.dumps({name: fields.get(name) for name in ("k", "m")})
 
 
 @pytest.mark.parametrize("name", APPS)

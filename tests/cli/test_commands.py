@@ -59,7 +59,7 @@ def test_version() -> None:
 
 
 def test_explain_prints_the_plan() -> None:
-    reads = "reads id BIGINT, total DOUBLE  | answers intake.filter, intake.choice, passes on nothing"
+    reads = "reads id BIGINT, total DOUBLE"
     head = f"app orders\n\nintake := Source[memory, json]  {reads}\n"
     assert run("explain", "app.py").startswith(head)
 
@@ -132,6 +132,19 @@ def test_trace_asks_which_source(
         "BadRoute: app 'orders' has 2 sources: intake, more\n  fix  say which one gets the message: --route intake\n"
     )
     assert "delivered to rest" in run("trace", "two.py", "{}", "--route", "more")
+
+
+def test_trace_says_which_files_hold_no_message(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = APP.replace("Memory(format=", "Files('in', format=").replace("Json, Memory", "Files, Json")
+    (here / "files.py").write_text(files)
+    (here / "empty.json").write_text("[\n]\n")
+    (here / "no.jsonl.gz").write_text("no")
+    assert end(monkeypatch, "trace", "files.py", "empty.json") == 2
+    assert "BadFile: empty.json holds no message\n" in capsys.readouterr().err
+    assert end(monkeypatch, "trace", "files.py", "no.jsonl.gz") == 2
+    assert "BadFile: cannot read no.jsonl.gz: Not a gzipped file" in capsys.readouterr().err
 
 
 def test_mistakes_of_users_exit_with_2(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

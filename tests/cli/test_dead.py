@@ -96,8 +96,21 @@ def test_letters_are_listed_shown_and_replayed(here: Path) -> None:
     assert say("replay app.py --where \"step = 'enrich'\"", here) == ["nothing to replay"]
     assert say("replay app.py --where \"step = 'enrich'\" --again", here)[-1].startswith("replayed 3 dead letters")
     assert [line.split()[5] for line in say("list app.py", here)[1:]] == ["2", "2", "no", "2"]
-    assert say("replay app.py", here)[-1] == "replayed 1 dead letter at the step that failed"
-    assert [line.split()[4] for line in say("list app.py --where \"step = 'decode'\"", here)[1:]] == ["1", "2"]
+    left_out = "; 1 dead letter left out: its body cannot be decoded now either"
+    assert say("replay app.py", here) == [f"nothing to replay{left_out}"]
+    assert say("replay app.py --again --dry-run", here) == [
+        "letters  died at         error           enters at",
+        "1        intake.decode   MalformedBody   left out: its body cannot be decoded now either",
+        "3        pricing.enrich  FunctionFailed  pricing.enrich",
+        f"3 dead letters would come again as 3 messages{left_out}",
+    ]
+    (here / "body.json").write_text('{"id": 9, "lines": [{"total": 8}]}\n')
+    several = say("replay app.py --again --body body.json", here, status=2)
+    assert several[0] == "BadEndpoint: --body is for one letter, and 4 are chosen"
+    assert say("replay app.py --body nowhere.json", here, status=2)[0].startswith("BadFile: cannot read nowhere.json")
+    assert say("replay app.py --body body.json", here)[-1] == "replayed 1 dead letter at the start"
+    assert sorted(record["price"] for record in records(here / "out"))[-1] == 16.0
+    assert [line.split()[5] for line in say("list app.py --where \"step = 'decode'\"", here)[1:]] == ["yes"]
 
 
 def test_mistakes_are_said(here: Path) -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import re
 import shlex
 import signal
 import subprocess
 import sys
 import time
+import tty
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from penstock.log.frame import Frame
 from penstock.log.log import Log
 from penstock.log.server.listening import Listening
 from penstock.log.server.serve import Server
@@ -94,8 +98,8 @@ def test_stats_for_people_programs_and_prometheus(log: Here) -> None:
 
 
 @pytest.mark.parametrize(("command", "error"), [
-    ("push ordres x", "UnknownTopic: no topic 'ordres'\n  fix  create it first; known: orders"),
-    ("pull ordres", "UnknownTopic: no topic 'ordres'\n  fix  known: orders"),
+    ("push ordres x", "UnknownTopic: no topic 'ordres'\n  fix  did you mean 'orders'? known: orders"),
+    ("pull ordres", "UnknownTopic: no topic 'ordres'\n  fix  did you mean 'orders'? known: orders"),
     ("pull orders --partition 3", "UnknownTopic: topic 'orders' has no partition 3\n  fix  0 to 0"),
     ("pull orders --offset soon", "BadEndpoint: 'soon' is not an offset\n  fix  give a number, first or next"),
     ("tail orders --where 'total <'", "BadExpression: expected a value, found the end\n  at   line 1, column 8"),
@@ -120,9 +124,14 @@ def test_a_wrong_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Log(tmp_path / "data") as log, Server(log, Listening(**ports, token="secret")) as server:
         where = f"--server {server.address}"
         assert penstock(f"penstock log topics {where}", tmp_path) == (
-            2, "WrongToken: the server wants a token, and got no token\n  fix  give the server's token\n")  # fmt: skip
+            2, "WrongToken: the server wants a token, and got no token\n"
+               "  fix  give it: --token-file or PENSTOCK_LOG_TOKEN for commands, token=... in a program\n")  # fmt: skip
         assert penstock(f"penstock log topics {where} --token other", tmp_path)[0] == 2
         assert penstock(f"penstock log topics {where} --token secret", tmp_path)[0] == 0
+        (tmp_path / "token").write_text("secret")
+        (tmp_path / "token").chmod(0o600)
+        pushed = penstock(f"penstock log push t --create 1 {where} --token-file token -- --token", tmp_path)
+        assert (pushed[0], "with ps" in pushed[1]) == (0, False)
         monkeypatch.setenv("PENSTOCK_LOG_TOKEN", "secret")
         assert penstock(f"penstock log topics {where}", tmp_path)[0] == 0
 
@@ -135,6 +144,19 @@ def test_a_server_that_cannot_start_says_why(server: Server, tmp_path: Path) -> 
     assert (status, out.splitlines()[1]) == (2, "  fix  give a token, or listen at 127.0.0.1")
     status, out = penstock("penstock log serve data --port 0 --http-port -1 --push-port -1 --pull-port -1", tmp_path)
     assert (status, out.startswith("LogInUse: ")) == (2, True), out
+
+
+def test_a_log_that_would_be_in_a_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "orders.json"
+    file.write_text("{}")
+    ports = "--port 0 --http-port -1 --push-port -1 --pull-port -1"
+    for given in ("orders.json", "orders.json/data"):
+        assert penstock(f"penstock log serve {given} {ports}", tmp_path) == (
+            2, f"BadSettings: there can be no log: Not a directory\n  at   {given}\n"
+               "  fix  name a directory that you may write to; it is made if need be\n")  # fmt: skip
+    assert penstock("penstock log check orders.json", tmp_path) == (
+        2, "Damaged: orders.json holds no log\n  fix  give the directory that the log was opened with\n")  # fmt: skip
+    assert file.read_text() == "{}"
 
 
 def test_check(tmp_path: Path) -> None:
@@ -199,6 +221,16 @@ def test_serving_until_a_signal(tmp_path: Path, number: int) -> None:
         assert sum(log.ends("orders", partition).next for partition in (0, 1)) == 3
 
 
+def test_a_signal_is_heard_under_load_whichever_thread_gets_it(tmp_path: Path) -> None:
+    """The kernel gives it to any thread that runs, and answers over HTTP have many."""
+    script = Path(__file__).with_name("stopped_often.py")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, script, tmp_path, "40"], env=environment, text=True, capture_output=True)
+    ends = [(float(seconds), int(status)) for seconds, status in map(str.split, done.stdout.splitlines())]
+    assert [status for _, status in ends] == [0] * 40, done.stderr
+    assert max(seconds for seconds, _ in ends) < 3
+
+
 def test_serving_with_the_messages_in_kafka(kafka: Broker, tmp_path: Path) -> None:
     from tests.kafka.topics import bodies
 
@@ -237,3 +269,84 @@ def test_settings_of_kafka_that_cannot_be(tmp_path: Path) -> None:
     ):
         status, out = penstock(f"penstock log serve other {given}", tmp_path)
         assert (status, said in out) == (2, True), out
+
+
+def in_terminal(*arguments: str, here: Path, typed: bytes = b"", piped: bool = False) -> tuple[int, bytes]:
+    """The command with a terminal, as a person has it; what it printed, or what a pipe behind it got."""
+    mine, theirs = pty.openpty()
+    tty.setraw(theirs)
+    code = "from penstock.cli.main import main; main()"
+    process = subprocess.Popen([sys.executable, "-c", code, "log", *arguments], cwd=here, stdin=theirs,
+                               stdout=subprocess.PIPE if piped else theirs, stderr=theirs)  # fmt: skip
+    os.close(theirs)
+    os.write(mine, typed)
+    found = process.stdout.read() if process.stdout is not None else b""
+    with contextlib.suppress(OSError):  # how a terminal ends
+        while some := os.read(mine, 65536):
+            found += some
+    os.close(mine)
+    return process.wait(60), found
+
+
+def test_messages_do_not_steer_the_terminal(log: Here, server: Server, tmp_path: Path) -> None:
+    log("topics --create orders")
+    evil = "\x1b]0;owned\x07\x1b[2Jhidden\rshown\x9b31m\u202ereversed\ttab"
+    server.log.append("orders", 0, Frame.pack([evil.encode(), b"\xff\x1b"])).result()
+    for command in ("pull", "tail"):
+        for more in ((), ("--json",)):
+            status, out = in_terminal(command, "orders", "--server", server.address, *more, here=tmp_path)
+            assert status == 0, out
+            text = out.decode()
+            assert not {one for one in text if not one.isprintable()} - {"\n", "\t"}, out
+        assert "\\x1b]0;owned\\x07" in in_terminal(command, "orders", "--server", server.address,
+                                                   here=tmp_path)[1].decode()  # fmt: skip
+        piped = in_terminal(command, "orders", "--server", server.address, here=tmp_path, piped=True)
+        assert piped == (0, evil.encode() + b"\n\xff\x1b\n")
+
+
+def test_deleting_asks(log: Here, server: Server, tmp_path: Path) -> None:
+    log("topics --create orders:2 --create other")
+    log("push orders one two")
+    said = "BadEndpoint: topic 'orders' has 2 messages, and nobody is here to confirm\n  fix  say --yes\n"
+    process = start("delete", "orders", "--server", server.address, here=tmp_path)
+    process.communicate("y\n", timeout=60)
+    assert process.returncode == 2
+    assert log("delete orders", 2) == said
+    status, out = in_terminal("delete", "orders", "--server", server.address, here=tmp_path, typed=b"n\n")
+    assert (status, b"Delete topic orders with 2 messages, for good?" in out) == (1, True), out
+    assert "orders" in server.log.topics()
+    status, out = in_terminal("delete", "orders", "--server", server.address, here=tmp_path, typed=b"y\n")
+    assert (status, b"deleted orders: 2 messages" in out) == (0, True), out
+    assert list(server.log.topics()) == ["other"]
+    assert log("delete other --yes") == "deleted other: 0 messages\n"
+    assert log("delete other --yes", 2).startswith("UnknownTopic: no topic 'other'")
+
+
+def test_a_token_in_a_file_is_seen_by_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "token"
+    file.write_text("secret\n")
+    file.chmod(0o600)
+    ports = {"tcp": 0, "http": None, "push": None, "pull": None}
+    with Log(tmp_path / "data") as made, Server(made, Listening(**ports, token="secret")) as server:
+        ask = f"penstock log topics --server {server.address}"
+        nothing = "no topics: penstock log topics --create NAME makes one\n"
+        assert penstock(f"{ask} --token-file token", tmp_path) == (0, nothing)
+        status, out = penstock(f"{ask} --token secret", tmp_path)
+        said = "note: everybody on this machine can read a token on the command line, with ps:"
+        assert (status, out) == (0, f"{said} give --token-file, or PENSTOCK_LOG_TOKEN\n{nothing}")
+        monkeypatch.setenv("PENSTOCK_LOG_TOKEN_FILE", str(file))
+        assert penstock(ask, tmp_path) == (0, nothing)
+        monkeypatch.delenv("PENSTOCK_LOG_TOKEN_FILE")
+        monkeypatch.setenv("PENSTOCK_LOG_TOKEN", "secret")
+        assert penstock(ask, tmp_path) == (0, nothing)
+        monkeypatch.delenv("PENSTOCK_LOG_TOKEN")
+        file.chmod(0o644)
+        assert penstock(f"{ask} --token-file token", tmp_path) == (
+            0, f"note: others on this machine can read token: chmod 600 token\n{nothing}")  # fmt: skip
+        file.write_text("\n")
+        assert penstock(f"{ask} --token-file token", tmp_path)[1].startswith("BadEndpoint: token holds no token")
+        assert penstock(f"{ask} --token-file nowhere", tmp_path) == (
+            2, "BadEndpoint: cannot read a token in nowhere: No such file or directory\n"
+               "  fix  write it there, in one line\n")  # fmt: skip
+        both = penstock(f"{ask} --token-file token --token secret", tmp_path)
+        assert (both[0], "BadEndpoint: a token and a file with one" in both[1]) == (2, True)

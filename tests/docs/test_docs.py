@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from penstock.endpoints.yaml import _KEYS
 from penstock.expr.evaluate import Scope, evaluate
 from penstock.expr.functions import FUNCTIONS, Signature
 from penstock.expr.text import parse
-from penstock.patterns.node import Node
-from penstock.route.yamlends import _KEYS
-from penstock.route.yamlsteps import VERBS
+from penstock.route.route import Route
 from penstock.spark.cluster import stop
 from penstock.spark.java import find_java, launch_home
 from tests.docs.pages import PAGES, ROOT, RUNS, SHOWN_ONLY, Page, blocks, commands, is_same
@@ -89,7 +88,8 @@ def table(page: str, first: str) -> list[list[str]]:
 
 
 def takes(signature: Signature) -> str:
-    kinds = [str(kind).replace("ARRAY<any>", "ARRAY") for kind in signature.arguments]
+    kinds = [" or ".join(map(str, kind)) if isinstance(kind, tuple) else str(kind).replace("ARRAY<any>", "ARRAY")
+             for kind in signature.arguments]  # fmt: skip
     required = len(kinds) - signature.optional
     words = [kind if number < required else f"[{kind}]" for number, kind in enumerate(kinds)]
     return ", ".join([*words, *(["..."] if signature.repeats else [])])
@@ -108,9 +108,7 @@ def test_the_examples_in_the_table_of_functions_are_true(row: list[str]) -> None
 
 
 def test_the_table_of_patterns_is_the_code() -> None:
-    import penstock.route.route  # noqa: F401  what a route can do is what the table lists
-
-    nodes = {node.verb: node for node in Node.__subclasses__()}
+    nodes = {node.verb: node for node in Route.patterns()}
     shown = {}
     for pattern, verbs, *place in table("docs/patterns.md", "pattern"):
         for verb in re.findall(r"`\.?(\w+)", verbs):
@@ -120,7 +118,8 @@ def test_the_table_of_patterns_is_the_code() -> None:
 
 def test_the_page_of_patterns_shows_every_verb() -> None:
     text = (ROOT / "docs" / "patterns.md").read_text(encoding="utf-8")
-    assert [verb for verb in VERBS if f".{verb}(" not in text] == []
+    words = [word for node in Route.patterns() for word in node.readers()]
+    assert [word for word in words if f".{word}(" not in text] == []
 
 
 def test_the_page_of_endpoints_says_what_every_sink_guarantees() -> None:

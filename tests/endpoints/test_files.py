@@ -66,9 +66,9 @@ def test_the_columns_of_a_parquet_file_are_the_body(tmp_path: Path) -> None:
 
 def test_a_parquet_file_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
-    parquet.write_table(pa.table({"id": [1], "day": [datetime.date(2024, 1, 1)], "who": [{"age": 1}]}), path)
+    parquet.write_table(pa.table({"id": [1], "day": [datetime.time(1)], "who": [{"age": 1}]}), path)
     assert said(lambda: Parquet(path).body_format) == (
-        f"BadSchema: column 'day' of {path} is date32[day], which a body cannot hold\n"
+        f"BadSchema: column 'day' of {path} is time64[us], which a body cannot hold\n"
         "  fix  give a schema without it, or store it as text or a number"
     )
     assert said(lambda: Parquet(path, "id STRING").body_format) == (

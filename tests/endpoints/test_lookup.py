@@ -36,9 +36,10 @@ def test_a_table_reads_the_same_from_everywhere(tmp_path: Path) -> None:
     assert str(lookup_table(tmp_path / "t.csv", "key")) == "t.csv"
 
 
-def test_dates_and_decimals_become_text() -> None:
+def test_dates_and_decimals_are_what_they_are() -> None:
     table = lookup_table([{"key": 1, "day": datetime.date(2024, 2, 29), "price": Decimal("1.50")}], "key")
-    assert table.rows == {1: {"key": 1, "day": "2024-02-29", "price": "1.50"}}
+    assert table.rows == {1: {"key": 1, "day": datetime.date(2024, 2, 29), "price": Decimal("1.50")}}
+    assert table.schema.ddl() == "key BIGINT, day DATE, price DECIMAL(3, 2)"
 
 
 def test_rows_without_a_key_are_never_found() -> None:
@@ -50,6 +51,20 @@ def test_a_key_that_is_not_unique_is_refused() -> None:
     assert said(lambda: lookup_table([*ROWS, ROWS[0]], "key", name="cities")) == (
         "BadEndpoint: the table cities has 2 rows for key = a\n"
         "  fix  a message is enriched by one row: make the key unique"
+    )
+
+
+def test_keys_that_a_dictionary_would_not_tell_apart_are_refused() -> None:
+    assert said(lambda: lookup_table([{"key": 0.0}, {"key": 1.5}, {"key": -0.0}], "key")) == (
+        "BadEndpoint: the table table has 2 rows for key = 0.0\n"
+        "  fix  a message is enriched by one row: make the key unique"
+    )
+
+
+def test_a_key_that_is_no_single_value_is_refused() -> None:
+    assert said(lambda: lookup_table([{"key": [1]}], "key", name="lists")) == (
+        "BadEndpoint: the key key of the table lists is ARRAY<BIGINT>\n"
+        "  fix  find rows by a column of text, numbers or booleans"
     )
 
 

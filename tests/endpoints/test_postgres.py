@@ -51,8 +51,12 @@ def staged(found: Target, home: Path, *bodies: dict[str, Any], partition: int = 
          pa.array([True] * len(bodies)), meta],
         names=["at", "body", "written", "meta"],
     )  # fmt: skip
-    (manifest,) = TaskWriter({found.place: found}, Staging("key", str(home), str(home)))(iter([batch]))
-    return StagedFile("x", manifest.to_pylist()[0]["path"], None, len(bodies), partition)
+    staging = Staging("key", str(home), str(home))
+    staging.gate.open()
+    writing = TaskWriter({found.place: found}, staging).begin()
+    writing.write(batch)
+    (manifest,) = writing.close()
+    return StagedFile("x", manifest["path"], None, len(bodies), partition)
 
 
 def said(action: Any) -> str:

@@ -49,7 +49,7 @@ def test_a_condition_is_a_column_text_or_a_function() -> None:
          "BadExpression: cannot assign to 'a': messages are changed by translate and enrich"),
         (lambda: body.a == [1],
          "BadExpression: [1] is not an expression\n"
-         "  fix  use body.field, a number, text, a boolean, or when(...)"),
+         "  fix  use body.field, a number, text, a boolean, a date, or when(...)"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_what_to_do(mistake: object, text: str) -> None:

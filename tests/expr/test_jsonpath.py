@@ -12,6 +12,7 @@ from penstock.errors import BadExpression
 from penstock.expr import nodes
 from penstock.expr.evaluate import Scope, evaluate
 from penstock.expr.jsonpath import find, holds, jsonpath, predicate
+from penstock.expr.query import read_condition, read_query
 from penstock.expr.text import to_text
 from penstock.expr.variant import bind
 from penstock.schema import schema
@@ -110,3 +111,28 @@ QUERIES = [
 def test_find_agrees_with_the_library(query: str, document: Any) -> None:
     document = json.loads(json.dumps(document, sort_keys=True))
     assert repr(find(query, document)) == repr([node.value for node in jsonpath_rfc9535.find(query, document)])
+
+
+@pytest.mark.parametrize("name", ["日本語", "a日", "한글", "é", "\ud7ff", "\ue000", "x😀"])
+def test_names_of_all_characters_need_no_quotes(name: str) -> None:
+    assert find(f"$.{name}", {name: 1}) == [1]
+    assert find(f"$..{name}", [{name: 1}]) == [1]
+    assert find(f"$[?@.{name} == '本']", [{name: "本"}]) == [{name: "本"}]
+
+
+def test_a_mistake_beside_such_names_is_shown_as_it_is_written() -> None:
+    with pytest.raises(BadExpression) as caught:
+        find("$.日本語 語", {})
+    assert "found '語'" in caught.value.what
+    assert "column 7" in str(caught.value.origin)
+
+
+@pytest.mark.parametrize("text", [
+    "$.a[?@.b < !'c']", "@.b == !@.c", "$[?!count(@.*) == 2]", "$[?@.a || !length(@.b) > 1]",
+    "$[?!4]", "$[?!('a')]", "$[?@.a && !null]", "$[?!length(@.a)]", "$[?!value(@.a)]", "@.a || !4",
+    f"$[?@ == {'9' * 5000}]", "$[?@ == 1e999]", "$" + "[?@.a" * 900 + "]" * 900,
+])  # fmt: skip
+def test_what_has_no_meaning_is_refused_although_the_library_takes_it(text: str) -> None:
+    for read in (read_query, read_condition, predicate):
+        with pytest.raises(BadExpression, match="is not a JSONPath"):
+            read(text)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from penstock import Message, body, meta
+from penstock import Message, body, meta, now
 from penstock.errors import BadExpression
 from penstock.expr import nodes
 from penstock.expr.columns import expression
-from penstock.expr.text import parse
+from penstock.expr.text import parse, to_text
 from penstock.expr.types import type_of
-from penstock.schema import EMPTY, INTEGER, STRING
+from penstock.schema import EMPTY, INTEGER, STRING, TIMESTAMP
 from tests.patterns.apps import start, through
 
 
 def test_columns_and_text_make_one_tree() -> None:
     compared = nodes.Compare("==", nodes.Meta("id"), nodes.Literal("m"))
     assert expression(meta("id") == "m") == parse("meta('id') = 'm'") == compared
+    assert expression(now()) == parse("now()") == nodes.Meta(nodes.NOW)
+    assert (to_text(nodes.Meta(nodes.NOW)), type_of(nodes.Meta(nodes.NOW), EMPTY)) == ("now()", TIMESTAMP)
     assert [type_of(nodes.Meta(name), EMPTY) for name in nodes.META] == [STRING, STRING, INTEGER, INTEGER]
 
 

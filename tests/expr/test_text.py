@@ -7,6 +7,7 @@ from penstock.errors import BadExpression
 from penstock.expr import nodes
 from penstock.expr.columns import body, header, item, lookup, when
 from penstock.expr.columns import expression as tree_of
+from penstock.expr.evaluate import Scope, evaluate
 from penstock.expr.text import parse, to_text
 from tests.expr.trees import trees
 
@@ -106,12 +107,22 @@ def test_an_error_points_at_the_place() -> None:
         ("a.5", "expected an operator or the end, found .5", None),
         ("any(lines)", "any takes a collection and a condition", "write any(lines, item.price > 5)"),
         ("lookup(a, b, c)", "the pairs of lookup are literals", "use CASE WHEN ... THEN ... END for computed values"),
-        ("xpath(a)", "xpath takes one text in quotes", None),
+        ("xpath(a)", "xpath takes a path in quotes", "write xpath('//o:order', 'o', 'urn:orders')"),
+        ("xpath('//o:a')", "'//o:a' is not an XPath: the namespace prefix 'o' is not declared", "declare it: names"),
         ("xpath('//a[')", "'//a[' is not an XPath: invalid expression", None),
         ("jsonpath('$.a[')", "'$.a[' is not a JSONPath: ", "write a query like $.lines[?@.price > 5] or a condition"),
         ("python('posixpath:jin', 'STRING')",
          "cannot import 'posixpath:jin': module 'posixpath' has no attribute 'jin'",
          "name a function of an importable module, as in 'package.module:function'"),
+        ("python('.join:x', 'STRING')", "cannot import '.join:x': the 'package' argument is required",
+         "name a function of an importable module, as in 'package.module:function'"),
+        ("a > " + "9" * 5000, "a number of 5,000 digits", None),
+        ("(" * 5000, "this is nested more than 40 deep", "name a part of it in a field of its own, with enrich"),
+        ("NOT " * 5000, "this is nested more than 40 deep", "name a part of it in a field of its own, with enrich"),
+        ("- " * 5000 + "a", "this is nested more than 40 deep", "name a part of it in a field of its own, with enrich"),
+        ("upper(" * 5000, "this is nested more than 40 deep", "name a part of it in a field of its own, with enrich"),
+        ("a" + " + a" * 5000, "this is a chain of more than 200 operators",
+         "name a part of it in a field of its own, with enrich"),
         ("python('posixpath:join')", "python takes a function and its return type",
          "write python('module:function', 'STRING', ...)"),
     ],
@@ -121,3 +132,10 @@ def test_a_mistake_is_named_with_what_to_do(text: str, what: str, fix: str | Non
     assert shown.startswith(f"BadExpression: {what}")
     assert "\n  at   line 1, column " in shown
     assert f"\n  fix  {fix}" in shown if fix else "fix" not in shown
+
+
+def test_long_chains_and_deep_nests_are_read_and_evaluated() -> None:
+    sums = parse("(" * 39 + "1" + " + 1)" * 39 + " + 1" * 150)
+    assert evaluate(sums, Scope({})) == 190
+    assert parse(to_text(sums)) == sums
+    assert evaluate(parse(" OR ".join(["a = 1"] * 5000)), Scope({"a": 1})) is True

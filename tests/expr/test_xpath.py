@@ -41,7 +41,7 @@ def test_xpath_1_0_on_the_tree_is_accepted(path: str) -> None:
         ("a[$x]", "'a[$x]' is not an XPath: it has a variable\n  at   line 1, column 3\n       a[$x]\n         ^\n"
                   "  fix  write the value itself, in quotes or as a number"),
         ("//p:a", "'//p:a' is not an XPath: the namespace prefix 'p' is not declared\n  at   line 1, column 3\n"
-                  "       //p:a\n         ^\n  fix  test local-name() = '...' instead"),
+                  "       //p:a\n         ^\n  fix  declare it: namespaces={\"p\": \"...\"}"),
         ("p:*", "'p:*' is not an XPath: the namespace prefix 'p' is not declared"),
         ("a[conut(b) > 1]", "'a[conut(b) > 1]' is not an XPath: there is no function conut()\n"
                             "  at   line 1, column 3\n       a[conut(b) > 1]\n         ^\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os.path
+from datetime import UTC
 
 from hypothesis import strategies as st
 
@@ -16,7 +17,9 @@ words = st.sampled_from([
 names = words | st.text(max_size=4)
 parts = names | st.integers(-3, 3)
 _finite = st.floats(allow_nan=False, allow_infinity=False)
-values = st.none() | st.booleans() | st.integers() | _finite | st.text(max_size=6)
+_decimals = st.decimals(-1000, 1000, places=3) | st.decimals(-1000, 1000, places=0)
+_times = st.dates() | st.datetimes(timezones=st.just(UTC)) | _decimals.map(lambda number: number or abs(number))
+values = st.none() | st.booleans() | st.integers() | _finite | st.text(max_size=6) | _times | st.binary(max_size=4)
 fields = st.builds(
     nodes.Field, st.lists(parts, max_size=3).map(tuple), st.sampled_from([nodes.BODY, nodes.HEADER, nodes.ITEM])
 )

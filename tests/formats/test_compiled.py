@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -15,9 +16,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.agreement.values import WHOLE, WRONG, dumped
 
 from penstock.formats import Json, Malformed
 from penstock.formats.compiled import columns, layout, machinecode
+from penstock.formats.compiled.converting import NotConverted
 from penstock.formats.json import decode
 from penstock.formats.jsonbatch import with_refused
 from penstock.formats.limits import MAX_DEPTH
@@ -58,7 +61,8 @@ def read(code: machinecode.MachineCode, bodies: pa.Array, wanted: Struct) -> tup
     rows = column.to_pylist()
     for index in set(range(len(bodies))) - set(refused.tolist()):
         # repr tells 0.0 from -0.0 and 1 from 1.0 and True
-        assert repr(rows[index]) == repr(decode(bodies[index].as_py(), wanted)), bodies[index]
+        found = repr(rows[index]).replace("zoneinfo.ZoneInfo(key='UTC')", "datetime.timezone.utc")
+        assert found == repr(decode(bodies[index].as_py(), wanted)), bodies[index]
     return rows, refused.tolist()
 
 
@@ -421,3 +425,49 @@ def test_the_tables_have_room_for_what_is_read_behind_a_body() -> None:
     assert layout.PADDING >= 4 * layout.BLOCK + 60
     assert len(columns.numbers()) == layout.TENS + 2 * (layout.LARGEST_POWER - layout.SMALLEST_POWER + 1)
     assert columns.numbers().dtype == np.uint64
+
+
+VALUES = schema(
+    "day DATE, at TIMESTAMP, amount DECIMAL(12, 2), blob BINARY, rates ARRAY<DECIMAL(20, 8)>, who STRUCT<d: DATE>"
+)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"day":"2024-02-29","at":"2024-02-29T10:00:00Z","amount":12.30,"blob":"aGk="}',
+        b'{"rates":[1,-2.5,null,1e3,0.00000001],"amount": -0 ,"who":{"d":"1970-01-01"},"x":1}',
+        b'{"at":"2024-02-29 10:00:00.5+02:00","amount":9999999999.99}',
+        b'{"day":null,"at":null,"amount":null,"blob":"","rates":[]}',
+        b'{"day":"9999-12-31","at":"9999-12-31T23:59:59.999999Z","who":{"d":"0001-01-01"}}',
+    ],
+)
+def test_values_are_read_as_the_definition_reads_them(code: machinecode.MachineCode, raw: bytes) -> None:
+    assert is_read(code, raw, VALUES)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"day":"2024-02-30"}', b'{"day":"0000-01-01"}',
+        b'{"day":"2024-2-3"}', b'{"at":"2024-01-01T00:00:00"}', b'{"at":"2024-01-01"}',
+        b'{"at":"9999-12-31T23:59:59-01:00"}', b'{"at":"2024-01-01T24:00:00Z"}', b'{"at":"2024-01-01T10:00:60Z"}',
+        b'{"at":"2024-01-01T10:00:00+25:00"}', b'{"amount":0.001}', b'{"amount":10000000000}', b'{"blob":"aGk"}',
+        b'{"rates":[1,1e30]}', b'{"amount":1e400}',
+    ],
+)  # fmt: skip
+def test_a_value_that_is_none_of_its_type_is_left_to_others(code: machinecode.MachineCode, raw: bytes) -> None:
+    bodies, plan = pa.array([b"{}", raw, b"{}"], pa.binary()), columns.plan_of(VALUES)
+    assert plan is not None
+    with pytest.raises(NotConverted):
+        columns.read_with(code, bodies, plan)
+
+
+@given(st.lists(WHOLE.map(dumped) | WRONG.map(dumped), min_size=1, max_size=5))
+def test_random_values_are_read_or_left_to_others(code: machinecode.MachineCode, bodies: list[bytes]) -> None:
+    wanted = schema(
+        "day DATE, at TIMESTAMP, amount DECIMAL(12, 2), rate DECIMAL(38, 8), blob BINARY, days ARRAY<DATE>, "
+        "rates ARRAY<DECIMAL(20, 8)>, lines ARRAY<STRUCT<price: DECIMAL(9, 3), sold: TIMESTAMP>>"
+    )
+    with contextlib.suppress(NotConverted):
+        read(code, pa.array(bodies, pa.binary()), wanted)

@@ -23,6 +23,7 @@ from penstock.formats import infer, infer_csv
         ([b'{"a":{"x":1}}', b"not json", b"[1]", b'{"a":{"y":null},"b":1}'],
          "a STRUCT<x: BIGINT, y: STRING>, b BIGINT"),
         ([b"{}"], ""),
+        ([b'{"a":[{}],"b":{}}'], "a ARRAY<VARIANT>, b VARIANT"),
     ],
 )  # fmt: skip
 def test_a_schema_fits_all_samples(samples: list[bytes], ddl: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.formats import Json, jsonobjects
-from penstock.formats.jsonobjects import write_each, write_elements, write_objects
+from penstock.formats.jsonobjects import write_objects
 
 BOTH = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 NUMBERS = (
@@ -53,37 +53,9 @@ def test_every_row_is_what_the_reference_writes(rows: list[dict[str, object]], s
     assert write_objects(columns).to_pylist() == [FORMAT.encode(row) for row in ordered]
 
 
-@BOTH
-@given(st.lists(ROW, max_size=6), st.permutations(list(KINDS)), st.integers(0, 2), st.integers(0, 2))
-def test_parts_are_what_the_reference_writes(
-    rows: list[dict[str, object]], names: list[str], head: int, tail: int
-) -> None:
-    columns = {name: pa.array([row[name] for row in rows], KINDS[name]) for name in names}
-    before, each, after = names[:head], names[head : len(names) - tail], names[len(names) - tail :]
-    expected = [
-        [FORMAT.encode({key: row[key] for key in (*before, name, *after)}) for name in each if row[name] is not None]
-        for row in rows
-    ]
-    assert write_each(columns, before, each, after).to_pylist() == expected
-
-
-@BOTH
-@given(st.lists(st.none() | st.lists(st.none() | ROW, max_size=3), max_size=4), st.integers(0, 2))
-def test_elements_are_what_the_reference_writes(
-    lists: list[list[dict[str, object] | None] | None], skipped: int
-) -> None:
-    kind = pa.list_(pa.struct(list(KINDS.items())))
-    written = write_elements(pa.array(lists, kind).slice(skipped), list(KINDS))
-    expected = [
-        [FORMAT.encode({name: row[name] for name in KINDS} if row else {}) for row in rows or []]
-        for rows in lists[skipped:]
-    ]
-    assert written.to_pylist() == expected
-
-
-def test_what_is_no_number_in_json_is_null() -> None:
+def test_what_is_no_number_in_json_is_left_out() -> None:
     columns = {"number": pa.array([math.inf, 1.5, math.nan, None], from_pandas=False)}
-    assert write_objects(columns).to_pylist() == [b'{"number":null}', b'{"number":1.5}', b'{"number":null}', b"{}"]
+    assert write_objects(columns).to_pylist() == [b"{}", b'{"number":1.5}', b"{}", b"{}"]
 
 
 def test_text_of_any_length_and_many_rows_are_written_whole() -> None:

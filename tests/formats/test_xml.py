@@ -134,6 +134,17 @@ def test_an_xpath_column_has_xpaths_own_conversions(path: str, kind: Any, value:
     assert (column.to_pylist(), errors) == ([{"xpath_0": value}], [])
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("//comment()", [" c ", ""]), ("//processing-instruction()", ["i j", ""]),
+     ("/a/node()[. != '']", ["x", " c ", "i j"])],
+)
+def test_comments_and_instructions_have_a_text_in_xpath(path: str, value: list[str]) -> None:
+    raw = b"<a>x<!-- c --><!----><?p i j?><?q?></a>"
+    for kind, expected in ((Array(STRING), value), (STRING, value[0]), (DOUBLE, None), (BOOLEAN, True)):
+        assert Xml().decode(raw, EMPTY, xpaths=((path, kind),)) == {"xpath_0": expected}
+
+
 def test_fields_and_xpaths_come_together() -> None:
     wanted = schema("_n BIGINT")
     fields = Xml(wanted).decode(b'<a n="4"/>', wanted, xpaths=(("count(/*)", DOUBLE), ("name(/*)", STRING)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -79,6 +80,25 @@ def test_a_part_of_a_topic(spark: SparkSession, kafka: Broker, tmp_path: Path) -
     assert read(stream=True, start={0: 8, 1: 5}) == orders(8, 10)
     fill(kafka.address, topic, orders(15, 17), 1)
     assert read(stream=True, start="earliest") == orders(15, 17)  # the checkpoint says where
+
+
+def test_another_start_counts_until_the_first_batch(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
+    topic = new_topic(kafka.address, 1)
+    fill(kafka.address, topic, orders(0, 3))
+
+    def read(start: str) -> list[bytes]:
+        app = App("look", Route("in", KafkaTopic(topic, servers=kafka.address, start=start)).to("out", Memory()),
+                  dead_letters=Void())  # fmt: skip
+        found = run_stream(app, str(tmp_path / "position"), once=True, spark=spark)
+        return sorted(message.raw for message in found.channels["out"])
+
+    assert read("latest") == []
+    for made in ("offsets", "commits", "penstock-batches"):  # as if it had been killed before its first batch
+        shutil.rmtree(tmp_path / "position" / made, ignore_errors=True)
+    assert read("earliest") == orders(0, 3)
+    assert read("latest") == []
+    fill(kafka.address, topic, orders(3, 5))
+    assert read("latest") == orders(3, 5)  # it has begun: it goes on where it is
 
 
 def test_from_kafka_to_kafka_everything_is_there_once(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:

@@ -78,7 +78,6 @@ def parent(directory: str, port: str) -> None:
         process = os.fork()
         if not process:
             child(Path(directory), int(port))
-        print(process, flush=True)
         print("ended", os.waitpid(process, 0)[1], flush=True)
 
 
@@ -90,10 +89,12 @@ def child(directory: Path, port: int) -> None:
 
     status = 1
     try:
+        os.write(1, f"{os.getpid()}\n".encode())  # not by the parent: one writer at a time keeps lines whole
         stopping = threading.Event()
         signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-        # Often enough that what is pushed to memory is partly in files when the server is killed.
-        with Log(directory, Settings(flush_after=0.02)) as log:
+        # Often enough that what is pushed to memory is partly in files when the server is killed; segments so small
+        # that many are begun, and that the last one, which is read at every start, does not grow with the kills.
+        with Log(directory, Settings(flush_after=0.02, segment_bytes=1 << 20)) as log:
             log.create(TOPIC, PARTITIONS)
             ends = [str(log.ends(TOPIC, partition).next) for partition in range(PARTITIONS)]
             with Server(log, Listening(tcp=port, http=None, push=None, pull=None)):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import random
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +27,7 @@ class Inode:
     """What is on the disk whatever happens."""
     writes: list[tuple[int, bytes]] = field(default_factory=list)
     """What may or may not be there, since the last fsync; -1 stands for a truncation to len(bytes)."""
+    modified: float = 0.0
 
     def after(self, chance: random.Random | None) -> bytes:
         """The content after a power loss; without `chance` nothing that was not fsynced is there."""
@@ -61,6 +64,7 @@ class SimulatedFile:
 
     def write(self, position: int, buffers: Buffers) -> None:
         self.disk.step("write", self.path)
+        self.inode.modified = time.time()
         data = b"".join(bytes(buffer) for buffer in buffers)
         room = self.disk.room
         if room is not None:
@@ -133,23 +137,23 @@ class SimulatedDisk:
                 names.pop(path, None)
             else:
                 names[path] = inode
-        return self._new({path: inode.after(chance) for path, inode in names.items()})
+        return self._new(names, {path: inode.after(chance) for path, inode in names.items()})
 
     def after_kill(self) -> SimulatedDisk:
         """The disk as the next process finds it: the kernel lived on."""
-        return self._new({path: bytes(inode.seen) for path, inode in self.names_seen.items()}, self)
+        return self._new(self.names_seen, {path: bytes(inode.seen) for path, inode in self.names_seen.items()})
 
-    def _new(self, contents: dict[Path, bytes], before: SimulatedDisk | None = None) -> SimulatedDisk:
+    def _new(self, names: dict[Path, Inode], contents: dict[Path, bytes]) -> SimulatedDisk:
         disk = SimulatedDisk()
         disk.directories = set(self.directories)
         for path, content in contents.items():
-            inode = Inode(bytearray(content), content)
+            inode = Inode(bytearray(content), content, modified=names[path].modified)
             disk.names_seen[path] = disk.names_stable[path] = inode
         return disk
 
     # ---- what `Disk` asks for
 
-    def open(self, path: Path, *, create: bool = False) -> SimulatedFile:
+    def open(self, path: Path, *, create: bool = False, lasting: bool = True) -> SimulatedFile:
         if path not in self.names_seen:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, "No such file", str(path))
@@ -171,12 +175,19 @@ class SimulatedDisk:
         self.sync_directory(path.parent)
 
     def names(self, directory: Path) -> list[str]:
-        found = {path.relative_to(directory).parts[0] for path in (*self.names_seen, *self.directories)
-                 if directory in path.parents}  # fmt: skip
-        return sorted(found)
+        start = f"{directory}/"
+        paths = map(str, (*self.names_seen, *self.directories))
+        return sorted({path[len(start) :].partition("/")[0] for path in paths if path.startswith(start)})
 
     def make_directory(self, path: Path) -> None:
         self.directories |= {path, *path.parents}
+
+    def make_private(self, directory: Path) -> None:
+        """There are no other users."""
+
+    def make_directories(self, parent: Path, names: Iterable[str]) -> None:
+        for name in names:
+            self.make_directory(parent / name)
 
     def sync_directory(self, path: Path) -> None:
         self.step("sync directory", path)
@@ -192,12 +203,34 @@ class SimulatedDisk:
         if self.names_seen.pop(path, None) is not None:
             self.unsynced.append([(path, None)])
 
+    def modified(self, path: Path) -> float:
+        return self.names_seen[path].modified
+
     def rename(self, path: Path, other: Path) -> None:
         self.step("rename", path)
+        if path in self.directories:
+            self._rename_directory(path, other)
+            return
         inode = self.names_seen.pop(path)
         self.names_seen[other] = inode
         self.unsynced.append([(path, None), (other, inode)])
         self.sync_directory(path.parent)
+
+    def _rename_directory(self, path: Path, other: Path) -> None:
+        changes: list[tuple[Path, Inode | None]] = []
+        for name in [name for name in self.names_seen if path in name.parents]:
+            inode = self.names_seen.pop(name)
+            self.names_seen[other / name.relative_to(path)] = inode
+            changes += [(name, None), (other / name.relative_to(path), inode)]
+        self.directories = {other / name.relative_to(path) if path in (name, *name.parents) else name
+                            for name in self.directories}  # fmt: skip
+        self.unsynced.append(changes)
+        self.sync_directory(path.parent)
+
+    def remove_directory(self, path: Path) -> None:
+        for name in [name for name in self.names_seen if path in name.parents]:
+            self.remove(name)
+        self.directories = {name for name in self.directories if path not in (name, *name.parents)}
 
     def link(self, path: Path, other: Path) -> None:
         self.step("link", path)

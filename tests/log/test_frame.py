@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import numpy as np
@@ -168,6 +169,28 @@ def test_a_forged_header_is_refused(changes: dict[str, int], said: str) -> None:
     frame = packed([(b"one", None, None, 5), (b"two", None, None, 5)])
     with pytest.raises(BadFrame, match=said):
         Frame.parse(_forged(frame, **changes))
+
+
+@pytest.mark.parametrize("values", [[b"one"], [b"one", b"two"]])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"base": (1 << 63) - 1}, {"base": -2}, {"producer": 5, "sequence": (1 << 63) - 1},
+        {"producer": 5, "sequence": -1}, {"producer": 5, "epoch": -1}, {"producer": -5},
+    ],
+)  # fmt: skip
+def test_numbers_that_cannot_be_counted_on_from_are_refused(values: list[bytes], changes: dict[str, int]) -> None:
+    with pytest.raises(BadFrame, match="offsets or numbers that cannot be"):
+        Frame.parse(_forged(Frame.pack(values), **changes))
+
+
+@pytest.mark.parametrize("run", [(5, (1 << 63) - 1, 0), (5, -1, 0), (5, 0, -1), (-5, 0, 0), (-2, 0, 0)])
+def test_runs_that_cannot_be_counted_on_from_are_refused(run: tuple[int, int, int]) -> None:
+    joined = Frame.join([Frame.pack([b"a"], times=[1], producer=7), Frame.pack([b"b"], times=[1], base=1, producer=8)])
+    content = bytearray(joined.data[HEADER_BYTES:])
+    content[-24:-4] = struct.pack("<qqi", *run)
+    with pytest.raises(BadFrame, match="offsets or numbers that cannot be"):
+        Frame.parse(_forged(joined, bytes(content)))
 
 
 @pytest.mark.parametrize("offsets", [(0, 9, 6), (1, 3, 6), (0, -5, 6), (0, 3, 7), (0, 3, 1 << 30)])

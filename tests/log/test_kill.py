@@ -1,6 +1,7 @@
 """kill -9 of the server at random moments under load: what was acknowledged is there, once, in order.
 
-`PENSTOCK_LOG_KILLS` says how often; `make soak` sets it to ten thousand.
+`PENSTOCK_LOG_KILLS` says how often; `make soak` sets it to ten thousand. How far it is stands in target/kills, a file
+for each mode, because processes of pytest-xdist show nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +18,25 @@ import pytest
 from tests.log.killing import PARTITIONS, Acknowledged, Hasty, Steady, Victim, read_all
 
 KILLS = int(os.environ.get("PENSTOCK_LOG_KILLS", "20"))
+REPORTS = Path(__file__).parents[2] / "target" / "kills"
+REPORT_EVERY = 100
+
+
+class Report:
+    """What was done so far, for people who wait."""
+
+    def __init__(self, mode: str) -> None:
+        self.mode, self.began = mode, time.monotonic()
+        REPORTS.mkdir(parents=True, exist_ok=True)
+        self.file = REPORTS / f"{mode}.txt"
+        self.file.write_text("")
+
+    def say(self, kills: int, acknowledged: int, lost: int) -> None:
+        seconds = time.monotonic() - self.began
+        line = f"{self.mode}: {kills:,} kills in {seconds:,.0f} s, {acknowledged:,} acknowledged, {lost:,} of them lost"
+        print(line, flush=True)
+        with self.file.open("a") as file:
+            file.write(f"{line}\n")
 
 
 class Checker:
@@ -37,9 +57,9 @@ class Checker:
             assert now[: len(kept)] == kept, "what was stored has changed"
             if self.mode != "memory":
                 assert start + len(kept) == len(before), "what was stored is gone"
-            self.stored[partition] = before[:start] + now
+            before[start:] = now
             self.compare(partition, promised.found[partition])
-            self.look_for_inventions(partition, start, hasty, steady)
+            self.look_for_inventions(partition, now[len(kept) :], hasty, steady)
 
     def compare(self, partition: int, promised: dict[int, bytes]) -> None:
         stored = self.stored[partition]
@@ -52,15 +72,15 @@ class Checker:
         else:
             assert not missing, f"{len(missing)} acknowledged messages are gone"
 
-    def look_for_inventions(self, partition: int, start: int, hasty: list[Hasty], steady: Steady) -> None:
-        limits = {each.name: each.sent for each in hasty}
-        for value in self.stored[partition][start:]:
+    def look_for_inventions(self, partition: int, found: list[bytes], hasty: list[Hasty], steady: Steady) -> None:
+        """Among what was not there before."""
+        for value in found:
             kind, one, two = value.split()
             if kind == b"steady":
                 assert int(one) == partition
                 assert int(two) < steady.sent[partition]
             else:
-                assert int(two) < limits[int(one)]
+                assert int(two) < hasty[int(one)].sent
                 assert int(two) % PARTITIONS == partition
 
     def check_order(self) -> None:
@@ -79,7 +99,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path, 
     victim = Victim(tmp_path / "log")
     victim.start()
     steady = Steady(victim.address, mode)
-    checker, hasty = Checker(victim, mode), []
+    checker, hasty, report = Checker(victim, mode), [], Report(mode)
     acknowledged = 0
     try:
         for round in range(KILLS):
@@ -101,11 +121,13 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path, 
             assert steady.failure is None, steady.failure
             victim.start()
             checker.check(promised, hasty, steady)
+            if round % REPORT_EVERY == REPORT_EVERY - 1:
+                report.say(round + 1, acknowledged, checker.lost)
         finish(victim, steady, checker, hasty)
     finally:
         steady.ended.set()
         victim.end()
-    print(f"{mode}: {KILLS} kills, {acknowledged:,} acknowledged, {checker.lost:,} of them lost")
+    report.say(KILLS, acknowledged, checker.lost)
     assert acknowledged > 10 * KILLS
     if mode != "memory":
         assert checker.lost == 0

@@ -95,8 +95,8 @@ from penstock.log.levels.shared import SharedReader
 reader = SharedReader(Path(sys.argv[1]), 1)
 print("ready", flush=True)
 hits = misses = offset = 0
-end = time.monotonic() + 2
-while time.monotonic() < end:
+end = time.monotonic() + 120  # of a machine that does nothing else two seconds are enough
+while hits < 500 and time.monotonic() < end:
     visible = reader.visible
     if visible > offset + 3000 or misses % 7 == 0:
         offset = max(offset, visible - 1500)  # the edge where messages are being overwritten
@@ -134,8 +134,8 @@ def test_another_process_reads_shared_memory_while_it_is_overwritten(tmp_path: P
             push()
         assert reader.returncode == 0
         hits, _ = map(int, reader.stdout.read().split())
-        assert hits > 1000
-        log.append("t", 0, Frame.pack([b"end"])).result(10)
+        assert hits >= 500
+        log.append("t", 0, Frame.pack([b"end"])).result(60)
         mine = SharedReader(directory, 1)
         frames = mine.read(offset, 1000)
         assert frames is not None

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import BadExpression, PenstockError
+from penstock.log.frame import Frame
 from penstock.log.output import LONGEST, output_function
 
 ORDERS = [
@@ -42,10 +43,25 @@ def test_types_are_seen_in_the_expression(where: str, schema: str, passing: list
     assert function.apply(pa.array(RAW, pa.binary())).kept.tolist() == passing
 
 
+@pytest.mark.parametrize("values", [[b""], [b"", b""], []])
+def test_messages_without_a_byte_pass_nothing(values: list[bytes]) -> None:
+    for array in (pa.array(values, pa.binary()), Frame.pack(values).values if values else pa.array([], pa.binary())):
+        assert output_function("total < 1000").apply(array).kept.tolist() == []
+
+
 def test_headers_can_be_asked() -> None:
     headers = pa.array([b'{"region":"EU"}', None, b'{"region":"US"}'], pa.binary())
     values = pa.array([b'{"total":1}'] * 3, pa.binary())
     assert output_function("header.region = 'EU' AND total = 1").apply(values, headers).kept.tolist() == [0]
+
+
+def test_days_and_instants_can_be_asked() -> None:
+    values = pa.array([b'{"day":"2024-01-31","at":"2024-01-31T12:00:00+02:00"}', b'{"day":"x"}', b"{}"], pa.binary())
+    function = output_function("day < DATE '2024-02-01' AND at = TIMESTAMP '2024-01-31T10:00:00Z'")
+    assert function.fields.ddl() == "day DATE, at TIMESTAMP"
+    assert function.apply(values).kept.tolist() == [0]
+    with pytest.raises(BadExpression, match="a log has no batches"):
+        output_function("at < now()")
 
 
 def test_a_schema_can_be_given() -> None:
@@ -96,3 +112,11 @@ def test_select_leaves_out_what_is_missing() -> None:
     function = output_function("", (("sum", "total + 1"), ("city", "address.city")))
     outcome = function.apply(pa.array(RAW[:3], pa.binary()))
     assert outcome.values.to_pylist() == [b'{"sum":6.0,"city":"Bonn"}', b'{"sum":5001.5}', b"{}"]
+
+
+@pytest.mark.parametrize("select", [(), (("total", "total"),)])
+@pytest.mark.parametrize("values", [[b""], [b"", b""], [b"", b'{"total": 1}', b""]])
+def test_empty_messages_pass_nothing_and_stop_nothing(values: list[bytes], select: tuple[tuple[str, str], ...]) -> None:
+    passing = [index for index, value in enumerate(values) if value]
+    for column in (pa.array(values, pa.binary()), Frame.pack(values).values):
+        assert output_function("total < 5", select).apply(column).kept.tolist() == passing

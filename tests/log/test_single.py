@@ -83,7 +83,7 @@ def test_many_at_once_are_numbered_and_answered_one_by_one(
         mine = [Frame.pack([b"%d" % n], producer=me.id, epoch=me.epoch, sequence=n) for n in range(3)]
         nobody = Frame.pack([b"x"])
         answers = appended(log, [mine[0], nobody, mine[0], mine[2], mine[1]], mode)
-        found = [answer.result(10) if answer.exception(10) is None else answer.exception() for answer in answers]
+        found = [answer.result(60) if answer.exception(10) is None else answer.exception() for answer in answers]
         assert [(one.first, one.duplicate) for one in found if isinstance(one, Receipt)] == [
             (0, False), (1, False), (0, True), (2, False),
         ]  # fmt: skip
@@ -92,10 +92,10 @@ def test_many_at_once_are_numbered_and_answered_one_by_one(
         frames = log.read("t", 0, 0).frames
         assert [value for frame in frames for value in frame.values.to_pylist()] == [b"0", b"x", b"1"]
         again = appended(log, [mine[2], nobody], mode)
-        assert [answer.result(10).first for answer in again] == [3, 4]
+        assert [answer.result(60).first for answer in again] == [3, 4]
     with Log(tmp_path / "log", settings) as log:
         assert log.ends("t", 0).next == 5
-        assert appended(log, [mine[1], mine[0]], mode)[0].result(10).duplicate
+        assert appended(log, [mine[1], mine[0]], mode)[0].result(60).duplicate
 
 
 def test_a_closing_log_takes_none_of_many(tmp_path: Path) -> None:

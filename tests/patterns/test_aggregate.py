@@ -229,6 +229,7 @@ def test_only_the_fields_that_a_strategy_needs_are_read() -> None:
         ({"size": 2, "invalid": "pass"}, "invalid='pass' is not a policy"),
         ({"size": 2, "closed": "dead"}, "closed and closed_for go together"),
         ({"size": 2, "closed_for": 5}, "closed and closed_for go together"),
+        ({"new_group": True, "closed": "dead", "closed_for": 5}, "new_group ends a group when another begins"),
         ({"size": 2, "closed": "pass", "closed_for": 5}, "closed='pass' is not a policy"),
     ],
 )
@@ -240,7 +241,7 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], said:
 @pytest.mark.parametrize(
     ("key", "said"),
     [
-        (body.price, "a key is text, a whole number or a truth value, but price is DOUBLE"),
+        (body.price, "a key is one value, and no DOUBLE, but price is DOUBLE"),
         (body.tags, "but tags is ARRAY<STRING>"),
         (body.who, "but who is STRUCT"),
         (body.nothing, "the body has no field 'nothing'"),

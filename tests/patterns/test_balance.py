@@ -79,5 +79,5 @@ def test_settings_that_do_not_fit_are_refused(targets: tuple[str, ...], options:
 
 
 def test_a_sticky_key_is_text_an_integer_or_a_boolean() -> None:
-    with pytest.raises(PenstockError, match="a sticky key is text, an integer or a boolean, not DOUBLE"):
+    with pytest.raises(PenstockError, match="a sticky key is one value, and no DOUBLE, but this is DOUBLE"):
         _ = app(start().balance("a", "b", sticky=body.price)).plan

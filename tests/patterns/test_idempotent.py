@@ -124,5 +124,5 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], said:
 
 
 def test_a_key_that_cannot_be_compared_is_refused() -> None:
-    with pytest.raises(PenstockError, match="a key is text, a whole number or a truth value, but price is DOUBLE"):
+    with pytest.raises(PenstockError, match="a key is one value, and no DOUBLE, but price is DOUBLE"):
         _ = app(start().idempotent(body.price).to("x")).plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock import body, join, latest, lookup_table
+from penstock import Route, body, function, join, latest, lookup_table
 from penstock.patterns.node import EXPRESSION, NO_USER, PREDICATE, Node, names_of, read_paths, top_level
 from tests.patterns.apps import node, start
 
@@ -22,6 +22,7 @@ NODES: list[tuple[Node, str, str, str, str]] = [
     (node(start().keep("id")), "content filter", EXPRESSION, "1:1", "1:1"),
     (node(start().enrich({"a": 1})), "content enricher", EXPRESSION, "1:1", "1:1"),
     (node(start().enrich_from(TABLE, body.name)), "content enricher", EXPRESSION, "1:1", "1:1"),
+    (node(start().headers({"a": 1})), "header enricher", EXPRESSION, "1:1", "1:1"),
     (node(start().script(len, "id BIGINT")), "script", EXPRESSION, "1:1", "1:n"),
     (node(start().tap("a")), "wire tap", NO_USER, "1:2", "1:2"),
     (node(start().to("a")), "message channel", NO_USER, "1:1", "1:1"),
@@ -35,11 +36,7 @@ NODES: list[tuple[Node, str, str, str, str]] = [
 def test_a_pattern_declares_its_place(step: Node, pattern: str, template: str, channels: str, messages: str) -> None:
     assert (step.pattern, step.template, step.channels, step.messages) == (pattern, template, channels, messages)
     assert step.stateful == (pattern in ("aggregator", "resequencer", "idempotent receiver"))
-    assert step.rewrites == (template == EXPRESSION and pattern != "resequencer")
-
-
-def test_every_pattern_is_in_the_table() -> None:
-    assert {type(step).__name__ for step, *_ in NODES} == {kind.__name__ for kind in Node.__subclasses__()}
+    assert step.rewrites == (template == EXPRESSION and pattern not in ("resequencer", "header enricher"))
 
 
 def test_what_ends_a_route_sends_to_channels() -> None:
@@ -54,3 +51,35 @@ def test_a_step_reads_the_fields_of_its_expressions() -> None:
     assert names_of(("lines", 3, "n")) == ("lines",)
     assert top_level(frozenset({("a", "b"), ("c",)}), ("a",)) == {("a", "b")}
     assert top_level(frozenset({()}), ("a", "b")) == {("a",), ("b",)}
+
+
+FAILING = [
+    start().filter(body.ok, missing="dead"),
+    start().choice({"a": body.ok}, otherwise="b", missing="dead"),
+    start().balance("a", "b", sticky=body.name),
+    start().recipients(body.name, known=["a"]),
+    start().enrich_from(TABLE, body.name, missing="dead"),
+    start().script(len, "id BIGINT"),
+    start().translate({"a": function(len, body.name, returns="BIGINT")}),
+    start().headers({"a": function(len, body.name, returns="BIGINT")}),
+    start().idempotent(body.id),
+]
+SAFE = [
+    start().filter(body.ok),
+    start().balance("a", "b"),
+    start().enrich_from(TABLE, body.name),
+    start().translate({"a": body.id}),
+    start().headers({"a": body.id}),
+    start().split(body.tags),
+    start().to("a"),
+    start().idempotent(body.id, invalid="filter"),
+]
+
+
+@pytest.mark.parametrize("route", [*FAILING, *SAFE], ids=lambda route: route.steps[-1].detail())
+def test_a_pattern_says_whether_a_message_may_fail_there(route: Route) -> None:
+    assert node(route).may_fail == (route in FAILING)
+
+
+def test_every_pattern_but_the_channel_has_a_picture() -> None:
+    assert [step.verb for step, *_ in NODES if not step.icon] == ["to"]

@@ -81,13 +81,13 @@ def test_a_sum_of_integers_is_exact_and_may_not_be_too_large() -> None:
     total = fold(total=sum_of(body.id))
     assert merged(total, {"id": LARGEST}, {"id": 1}, {"id": -1}) == {"total": LARGEST}
     failed = ("aggregate", "FoldFailed", "total is larger than its type can hold")
-    assert merged(total, {"id": LARGEST}, {"id": 1}) == [failed]
+    assert merged(total, {"id": LARGEST}, {"id": 1}) == [failed] * 2
 
 
 def test_doubles_are_added_from_left_to_right() -> None:
     assert merged(fold(total=sum_of(body.price)), {"price": 1e16}, {"price": 1.0}, {"price": -1e16}) == {"total": 0.0}
     failed = ("aggregate", "FoldFailed", "total is larger than its type can hold")
-    assert merged(fold(total=mean_of(body.price)), {"price": 1.7e308}, {"price": 1.7e308}) == [failed]
+    assert merged(fold(total=mean_of(body.price)), {"price": 1.7e308}, {"price": 1.7e308}) == [failed] * 2
 
 
 def widest(table: Any) -> Any:
@@ -120,8 +120,8 @@ def test_a_function_that_fails_makes_every_member_a_dead_letter() -> None:
         (collect("all", head=["nothing"]), "the body has no field 'nothing'"),
         (fold(n=sum_of(body.name)), "sum takes a number, but name is STRING"),
         (fold(n=mean_of(body.ok)), "mean takes a number, but ok is BOOLEAN"),
-        (fold(n=min_of(body.ok)), "min takes a number or text, but ok is BOOLEAN"),
-        (fold(n=max_of(body.tags)), "max takes a number or text, but tags is"),
+        (fold(n=min_of(body.ok)), "min takes a number, text, date or time, but ok is BOOLEAN"),
+        (fold(n=max_of(body.tags)), "max takes a number, text, date or time, but tags is"),
         (fold(n=count_of(body.nothing)), "the body has no field 'nothing'"),
     ],
 )

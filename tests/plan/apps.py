@@ -97,6 +97,7 @@ def every_step() -> App:
         Route("a", Memory(format=Json(ORDER)))
         .tap("copies", name="see")
         .filter(is_odd)
+        .headers({"total": body.total, "from": "web", "label": function(label, body.kind)}, remove=["the region"])
         .split(body.lines, into="line", head=["id"], tail=["kind"])
         .keep("id", "line.sku", "kind")
         .to("left"),

@@ -193,6 +193,33 @@ def test_sink_that_nobody_feeds() -> None:
     assert text.endswith("  fix  did you mean 'reports'? known: reports")
 
 
+def test_what_only_a_source_can_be_told() -> None:
+    read = Files("out", FIELDS, records="array")
+
+    def step() -> App:
+        return App(
+            "a",
+            Route("r", source())
+                .to("x", read),
+        )  # fmt: skip
+
+    def bound() -> App:
+        return App("a", Route("r", source()).to("x"), sinks={"x": read})
+
+    def dead() -> App:
+        return App("a", Route("r", source()).to("x", Void()), dead_letters=read)
+
+    fix = "leave out records=: it says how files are read"
+    assert said(step) == (
+        "BadEndpoint: channel 'x' ends in files out, which is written in lines\n"
+        f'  at   HERE  .to("x", read),\n  fix  {fix}'
+    )
+    for make, what in ((bound, "channel 'x' ends"), (dead, "the dead letters end")):
+        text = said(make)
+        assert text.startswith(f"BadEndpoint: {what} in files out, which is written in lines\n  at   HERE  return App(")
+        assert text.endswith(f"\n  fix  {fix}")
+
+
 def test_channel_with_two_sinks() -> None:
     def app() -> App:
         return App(

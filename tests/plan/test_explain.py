@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,3 +62,22 @@ def test_a_sink_says_in_which_form_bodies_arrive() -> None:
 def test_a_line_break_in_a_condition_does_not_break_the_line() -> None:
     app = App("lines", Route("a", Memory(format=Json("t STRING"))).filter(body.t == "a\nb").to("out", Void()))
     assert "t = 'a\\nb'" in app.explain()
+
+
+def test_it_says_where_the_stages_on_spark_are_cut_and_who_waits() -> None:
+    files = Route("in", Files("in", Json("n BIGINT, v VARIANT")))
+    read = "  1 := read in, all steps as far as messages come"
+    shuffled = "  2 := shuffle to the key at in.idempotent, that step and all behind it"
+    apps: list[tuple[list[str], Any]] = [
+        ([read], files.filter(body.n > 1)),
+        ([read, shuffled], files.idempotent(body.n)),
+        ([read, shuffled, "  later batches := messages at in.idempotent that wait for the fate of the first with their"
+          " key"], files.idempotent(body.n).filter(body.n > 1, missing="dead")),
+        ([read, "  later batches := messages of route in that wait for another try"],
+         files.filter(body.n > 1, missing="dead").on_error(delay=1)),
+    ]  # fmt: skip
+    for expected, route in apps:
+        lines = App("a", route.to("out", Files("out"))).explain().splitlines()
+        assert lines[lines.index("stages on Spark") + 1 :] == expected
+    inside = App("a", files.filter(body.v.a == 1).translate({"v": body.v}).to("out", Files("out"))).explain()
+    assert [line.split()[0] for line in inside.splitlines() if "row by row" in line] == ["filter"]

@@ -74,7 +74,8 @@ def steps(draw: Any) -> list[tuple[str, dict[str, Any]]]:
         kind = draw(st.sampled_from(["aggregate", "resequence", "sequences", "idempotent", "fail", "tap", "split"]))
         how: dict[str, Any] = {}
         if kind == "aggregate":
-            how = draw(COMPLETIONS.filter(completes)) | draw(CLOSED)
+            how = draw(COMPLETIONS.filter(completes))
+            how |= {} if how.get("new_group") else draw(CLOSED)
         elif kind == "resequence":
             how = {"window": draw(st.integers(1, 3)), "late": draw(st.sampled_from(["dead", "filter", "pass"])),
                    "first": draw(st.sampled_from([None, 0, 3])), "timeout": draw(st.sampled_from([None, 4])),

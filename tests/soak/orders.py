@@ -1,8 +1,9 @@
 """The app that is killed: orders are split, deduplicated, priced and put together again, into three kinds of sinks.
 
-    python -m tests.soak.orders DIRECTORY DATABASE
+    python -m tests.soak.orders DIRECTORY DATABASE MEMORY
 
-runs it as a stream until somebody ends it.
+runs it as a stream until somebody ends it. A receiver that is FORGETFUL does not keep the keys of lines that fail, so a
+line may have to wait for a later batch.
 """
 
 from __future__ import annotations
@@ -27,13 +28,16 @@ def priced(pieces: int) -> int:
     return pieces * 7
 
 
-def app(directory: Path, database: str) -> App:
+FORGETFUL, KEEPING = "forgetful", "keeping"
+
+
+def app(directory: Path, database: str, memory: str) -> App:
     """Every line goes to a log; every order is one message again once its three good lines have come."""
     out = directory / "out"
     lines = (
         Route("lines", Files(str(directory / "in"), Json(ORDER)))
         .split(body.lines, into="line", head=["number"])
-        .idempotent(body.line.id)
+        .idempotent(body.line.id, remember_failed=memory == KEEPING)
         .enrich({"price": function(priced, body.line.pieces, returns="BIGINT")})
         .tap("log")
         .aggregate(
@@ -62,7 +66,7 @@ def messages(first: int, count: int) -> Iterator[dict[str, Any]]:
             yield order
 
 
-def expected(count: int) -> dict[str, Counter[str]]:
+def expected(count: int, memory: str) -> dict[str, Counter[str]]:
     """What every sink holds in the end, by plain counting."""
     log: Counter[str] = Counter()
     orders: Counter[str] = Counter()
@@ -70,7 +74,7 @@ def expected(count: int) -> dict[str, Counter[str]]:
     for order in messages(0, count):
         for line in order["lines"]:
             if line["pieces"] == UNLUCKY:
-                dead[line["id"]] += 1
+                dead[line["id"]] = 1 if memory == KEEPING else dead[line["id"]] + 1
             else:
                 log[line["id"]] = 1
         total = sum(line["pieces"] * 7 for line in order["lines"] if line["pieces"] != UNLUCKY)
@@ -90,9 +94,9 @@ def feed(directory: Path, first: int, count: int) -> None:
 def main() -> None:
     from penstock.spark.stream import run_stream
 
-    directory = Path(sys.argv[1])
+    directory, chosen = Path(sys.argv[1]), app(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
     print("started", flush=True)
-    run_stream(app(directory, sys.argv[2]), str(directory / "checkpoint"))
+    run_stream(chosen, str(directory / "checkpoint"))
 
 
 if __name__ == "__main__":

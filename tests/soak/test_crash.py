@@ -1,6 +1,6 @@
 """The driver is killed at random moments, again and again; in the end every sink holds every message once.
 
-PENSTOCK_KILLS says how often; `make soak` does it fifty times.
+PENSTOCK_KILLS says how often, half of them for each kind of memory; `make soak` does it fifty times.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow.parquet
 import pytest
 
 from tests.database import Database
-from tests.soak.orders import expected, feed
+from tests.soak.orders import FORGETFUL, KEEPING, expected, feed
 
 pytestmark = pytest.mark.long
 
@@ -30,30 +30,31 @@ FILES_PER_LIFE = 4
 PATIENCE_SECONDS = 240
 
 
-def test_nothing_is_lost_and_nothing_is_there_twice(tmp_path: Path, postgres: Database) -> None:
+@pytest.mark.parametrize("memory", [KEEPING, FORGETFUL])
+def test_nothing_is_lost_and_nothing_is_there_twice(tmp_path: Path, postgres: Database, memory: str) -> None:
     chance = random.Random(os.environ.get("PENSTOCK_SEED", "penstock"))
     written = 0
     feed(tmp_path, 0, ORDERS_PER_FILE)
     written += ORDERS_PER_FILE
-    for _ in range(KILLS):
-        life = start(tmp_path, postgres.url)
+    for _ in range(-(-KILLS // 2)):
+        life = start(tmp_path, postgres.url, memory)
         for _ in range(FILES_PER_LIFE):
             feed(tmp_path, written, ORDERS_PER_FILE)
             written += ORDERS_PER_FILE
             time.sleep(chance.uniform(0.2, 2.5))  # the moment of death is the point of this test
         kill(life)
-    finish(tmp_path, postgres, written)
+    finish(tmp_path, postgres, written, memory)
 
     # Removing the last entry of the commit log makes Spark repeat the last batch: no sink changes.
     commits = [path for path in (tmp_path / "checkpoint" / "commits").iterdir() if path.name.isdigit()]
     max(commits, key=lambda path: int(path.name)).unlink()
     before = files_of(tmp_path)
-    finish(tmp_path, postgres, written)
+    finish(tmp_path, postgres, written, memory)
     assert files_of(tmp_path) == before
 
 
-def start(directory: Path, database: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tests.soak.orders", str(directory), database]
+def start(directory: Path, database: str, memory: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.soak.orders", str(directory), database, memory]
     output = open(directory / "log.txt", "ab")  # noqa: SIM115
     return subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
 
@@ -65,10 +66,10 @@ def kill(life: subprocess.Popen[bytes]) -> None:
     life.wait()
 
 
-def finish(directory: Path, database: Database, written: int) -> None:
+def finish(directory: Path, database: Database, written: int, memory: str) -> None:
     """Let it run until everything is there, and a little longer for what should not come."""
-    wanted = expected(written)
-    life = start(directory, database.url)
+    wanted = expected(written, memory)
+    life = start(directory, database.url, memory)
     try:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while (found := contents(directory, database)) != wanted and time.monotonic() < deadline:

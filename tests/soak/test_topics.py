@@ -52,7 +52,7 @@ def logged(directory: Path, topic: str) -> list[bytes]:
     found: list[bytes] = []
     try:
         reader = FileReader(directory, topic)
-        for number in range(reader.partitions()):
+        for number in range(reader.found().partitions):
             following, end = 0, reader.ends(number).next
             for piece in reader.pieces(number, 0, end):
                 assert piece.first == following

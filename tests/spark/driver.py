@@ -24,7 +24,7 @@ SETTINGS = {
 
 
 def main(master: str) -> None:
-    # Tables travel through a shuffle, so that there is more than one stage.
+    # Tables travel as files of their own, as large ones do.
     lookup.SMALL_BYTES = 0
     spark = session("tests", master, SETTINGS)
     for line in sys.stdin:

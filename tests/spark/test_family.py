@@ -1,4 +1,4 @@
-"""Families of parts and copies as rows: who pays for them, and which rows belong together."""
+"""Families of parts and copies on Spark: which messages belong together."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from pyspark.sql import SparkSession
 
 from penstock import App, Files, Frame, Json, Memory, Route, body
 from penstock.endpoints.base import Source
-from penstock.spark.lower import entered, lower
-from penstock.spark.read.arrive import Reading, arriving
 from penstock.spark.run import run_batch
 from penstock.testing import REFERENCE, SPARK, replay, run
 from tests.agreement.test_agreement import assert_same
@@ -21,19 +19,6 @@ TEXT = '{"lines": [{"n": 1}, {}, {"n": 2}, {"n": 3}]}'
 def app(source: Source, missing: str = "dead", budget: float = 0) -> App:
     route = Route("in", source).split(body.lines, error_budget=budget).filter(body.n > 0, missing=missing)
     return App("family", route.to("x"), sinks={"x": Memory()}, dead_letters=Memory())
-
-
-def physical(spark: SparkSession, app: App) -> str:
-    sources = {entry.route: arriving(entry, Reading(spark)).rows for entry in app.plan.entries}
-    lowered = lower(app.plan, entered(app.plan, sources))
-    return str(lowered._jdf.queryExecution().executedPlan().toString())
-
-
-def test_only_a_plan_with_something_to_stop_is_shuffled_and_once(spark: SparkSession) -> None:
-    inert = physical(spark, app(Memory((), LINES), missing="false"))
-    assert ("Window" in inert, "Exchange" in inert, "monotonically" in inert) == (False, False, False)
-    paying = physical(spark, app(Memory((), LINES)))
-    assert paying.count("Exchange hashpartitioning") == 1
 
 
 def test_messages_of_one_id_and_place_are_families_of_their_own(spark: SparkSession) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from penstock import App, Files, Json, Memory, Route, Void, body
 from penstock.errors import BadEndpoint, PenstockError
-from penstock.spark.failure import reason
+from penstock.spark.failure import reason, stopped
 from penstock.spark.run import run_batch
 from penstock.summary import Summary
 from tests.spark.files import contents
@@ -78,6 +78,11 @@ def test_the_reason_is_the_innermost_python_exception_or_the_first_line() -> Non
     assert reason(RuntimeError(python)) == "FileNotFoundError: no such file: x"
     ours = python.replace("FileNotFoundError:", "penstock.errors.BadEndpoint: BadEndpoint:")
     assert reason(RuntimeError(ours)) == "no such file: x"
+    advised = ours.replace("file: x\n", "file: x\n  at   here\n  fix  make x\n")
+    assert str(stopped("run", RuntimeError(advised), "mend it")) == (
+        "BadEndpoint: the run stopped: no such file: x\n  fix  make x"
+    )
+    assert stopped("run", RuntimeError(ours), "mend it").fix == "mend it"
     java = "An error occurred while calling o7.collect.\n: org.apache.spark.SparkException: [CODE] it broke\n\tat x"
     assert reason(RuntimeError(java)) == "[CODE] it broke"
     assert reason(RuntimeError()) == "RuntimeError"

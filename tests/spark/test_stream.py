@@ -16,8 +16,7 @@ from pyspark.sql import SparkSession
 from penstock import App, Csv, Files, Json, Memory, Parquet, Rate, Route, Table, Void, body, call, function
 from penstock.bench.memory import resident
 from penstock.errors import PenstockError
-from penstock.spark import stream
-from penstock.spark.read.files import FilesStream
+from penstock.spark.read.files import FilePieces, FilesStream
 from penstock.spark.run import RunResult, run_batch
 from penstock.spark.stream import run_stream
 from penstock.summary import Summary
@@ -138,20 +137,11 @@ def test_a_stream_is_computed_once_whatever_the_number_of_branches(spark: SparkS
 
 
 def test_a_stream_ends_cleanly_when_asked_and_its_memory_stays(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    made: list[Any] = []
-
-    class Watched(stream._Batches):
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
-            made.append(self)
-
-    monkeypatch.setattr(stream, "_Batches", Watched)
     stop, sizes = threading.Event(), []
 
     def watch(summary: Summary) -> None:
-        assert len(made[0].waiting) <= 1
         sizes.append(resident()[0])
         if summary.batches == 8:
             stop.set()
@@ -162,7 +152,6 @@ def test_a_stream_ends_cleanly_when_asked_and_its_memory_stays(
     assert result.summary.batches >= 8
     assert result.summary.conserved
     assert result.summary.received > 8
-    assert made[0].waiting == {}
     assert result.channels == {"x": []}
     assert sizes[-1] - sizes[2] < 30
     assert not any(query.name == "steady" for query in spark.streams.active)
@@ -178,7 +167,8 @@ def test_an_empty_directory_is_a_stream_without_messages(spark: SparkSession, tm
 def test_a_late_file_that_does_not_fit_is_named_and_read_once_it_is_mended(tmp_path: Path) -> None:
     source = Files(tmp_path, Csv("id BIGINT, note STRING"))
     app = App("csv", Route("r", source).to("x", Memory()), dead_letters=Void())
-    reader = FilesStream(app.plan.entries[0], str(tmp_path / "_notes" / "r.jsonl"))
+    entry = app.plan.entries[0]
+    reader = FilesStream(FilePieces(entry), str(tmp_path / "_notes" / "r.jsonl"))
     wrong = tmp_path / "late.csv"
     wrong.write_text("note,id\nb,2\n")
     with pytest.raises(PenstockError) as caught:
@@ -208,10 +198,10 @@ def test_a_failing_batch_stops_the_stream_and_leaves_nothing_behind(spark: Spark
 def test_half_a_line_in_the_log_of_files_is_forgotten(tmp_path: Path) -> None:
     write(tmp_path / "in" / "a.jsonl", 1)
     log = tmp_path / "notes" / "r.jsonl"
-    reader = FilesStream(every_sink(tmp_path).plan.entries[0], str(log))
+    entry = every_sink(tmp_path).plan.entries[0]
+    reader = FilesStream(FilePieces(entry), str(log))
     assert reader.latestOffset({"chunks": 0}, reader.getDefaultReadLimit()) == {"chunks": 1}
     log.write_text(log.read_text() + '{"path": "/hal')
     write(tmp_path / "in" / "b.jsonl", 2)
     assert reader.latestOffset({"chunks": 1}, reader.getDefaultReadLimit()) == {"chunks": 2}
-    parts = reader.partitions({"chunks": 0}, {"chunks": 2})
-    assert [Path(chunk.path).name for part in parts for chunk in part.value] == ["a.jsonl", "b.jsonl"]
+    assert [Path(chunk.path).name for chunk in reader.between({"chunks": 0}, {"chunks": 2})] == ["a.jsonl", "b.jsonl"]

@@ -8,22 +8,18 @@ from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from penstock import App, Frame, Json, Memory, Route, body, collect, fold, function, join, sum_of
+from penstock.kernel.times import Times
 from penstock.plan.plan import Plan
 from penstock.reference.run import run_batches
 from penstock.spark import run as running
-from penstock.spark.frame import BITS, Places
 from penstock.spark.run import run_batch
-from penstock.spark.state.rows import bits
 from penstock.spark.stream import run_stream
-from penstock.spark.times import Times
 from penstock.summary import Latency, Step, Summary
 from penstock.testing import on_lists
 
@@ -174,17 +170,6 @@ def test_another_try_is_no_other_message(message: str, deduplicated: bool, spark
         assert found.steps["in.enrich"] == Step(received=4, sent=3, dead=1)
 
 
-def test_more_steps_than_one_column_has_bits(spark: SparkSession) -> None:
-    route = Route("in", source())
-    for number in range(BITS + 3):
-        route = route.filter(body.id != number, name=f"not-{number}")
-    tested = on_lists(app(route.to("x"), x=Memory()), {"in": [{"id": n} for n in range(70)]})
-    assert Places.of(tested.plan).visited == ("visited_0", "visited_1")
-    found = run_batch(tested, spark).summary
-    same(found, expected(tested.plan, [{"id": n} for n in range(70)], [70], stream=False))
-    assert found.steps["in.not-64"] == Step(received=6, sent=5, filtered=1)
-
-
 @pytest.fixture
 def aged(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Frame:
     """A stream of two batches whose messages have an age when they are published."""
@@ -239,19 +224,3 @@ def test_times_are_merged_by_the_number_of_messages() -> None:
     assert Times(2) + Times(3) == Times(5)
     assert Times(0, 9.0, 9.0) + Times(1, 10.0, 10.0) == Times(1, 10.0, 10.0)
     assert (Times(0, 9.0, 9.0) + Times(0, 9.0, 9.0)).known is None
-
-
-def test_bits_are_counted_by_their_number() -> None:
-    marks = {"visited_0": pa.array([0, 1, 5, 5]), "visited_1": pa.array([0, 0, 0, 2])}
-    assert bits(pa.table(marks), marks, timed=False) == {"0": Times(3), "2": Times(2), str(BITS + 1): Times(1)}
-    empty: dict[str, Any] = {"visited_0": pa.array([], pa.int64()), "time": pa.array([], pa.timestamp("us", "UTC"))}
-    assert bits(pa.table(empty), ["visited_0"], timed=False) == {}
-    assert bits(pa.table(empty), ["visited_0"], timed=True) == {}
-
-
-def test_bits_are_counted_with_the_times_of_their_rows() -> None:
-    marks = {"visited_0": pa.array([0, 1, 5, 5]), "visited_1": pa.array([0, 0, 0, 2])}
-    times = pa.array([1_000_000, 4_000_000, 2_500_000, None], pa.timestamp("us", "UTC"))
-    assert bits(pa.table({**marks, "time": times}), marks, timed=True) == {
-        "0": Times(3, 3.0, 2.5), "2": Times(2, 2.5, 2.5), str(BITS + 1): Times(1),
-    }  # fmt: skip

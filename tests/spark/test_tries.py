@@ -12,13 +12,11 @@ from pyspark.sql import SparkSession
 
 from penstock import App, Json, Memory, Message, Route, body, collect, fold, function, header, lookup_table, sum_of
 from penstock.message import DeadLetter
-from penstock.patterns.script import Script, script
 from penstock.reference.run import cut, run_batches
 from penstock.spark.run import run_batch
-from penstock.spark.script import run_batch as run_script
 from penstock.spark.stream import run_stream
 from penstock.summary import Summary
-from penstock.testing import on_lists
+from penstock.testing import on_lists, run
 
 GIVEN: list[Any] = [
     {"n": n, "k": "abc"[n % 3], **({"price": n / 2} if n % 4 else {}), "tags": [n] * (n % 3)} for n in range(12)
@@ -189,11 +187,8 @@ class Once:
 
 def test_a_script_is_called_again_for_the_messages_that_failed() -> None:
     once = Once()
-    node = script(once, "n BIGINT")
-    assert isinstance(node, Script)
-    batch = pa.array([{"n": 1}, None, {"n": 2}, {"n": 9}], pa.struct([("n", pa.int64())]))
-    made = run_script(node, batch, node.returns, [1, 1, 2, 1], last=2).to_pylist()
-    assert [row["parts"] for row in made] == [[{"n": 1}], None, [{"n": 2}], None]
-    assert [row["error"] for row in made] == [None, None, None, "TimeoutError: later"]
-    assert [row["tries"] for row in made] == [2, 1, 3, 3]
-    assert once.calls == [3, 1, 1, 1, 3, 1, 1, 1, 1]
+    route = Route("r", Memory(format=Json("n BIGINT"))).script(once, "n BIGINT").on_error(attempts=2, delay=0)
+    result = run(app(route.to("out")), [{"n": 1}, {"n": 2}, {"n": 9}], "kernel")
+    assert result.bodies("out") == [{"n": 1}, {"n": 2}]
+    assert [(letter.reason, letter.attempt) for letter in result.dead] == [("TimeoutError: later", 3)]
+    assert once.calls[0] == 3

@@ -14,11 +14,13 @@ from pyspark.sql import SparkSession
 
 from penstock import App, Files, Json, Memory, Rate, Route, Void, body, collect, function, latest
 from penstock.errors import ChangedApp
-from penstock.spark.state.keys import Keys
-from penstock.spark.state.store import DEADLINE, GONE, LEADING, NEVER, WEIGHT, Bucket, write_run
-from penstock.spark.state.table import Contents
+from penstock.kernel.state.keys import Keys
+from penstock.kernel.state.step import state_steps
+from penstock.kernel.state.store import DEADLINE, GONE, LEADING, NEVER, WEIGHT, Bucket, write_run
+from penstock.patterns.key import HOLD
+from penstock.spark.state.table import Contents, StateTable
 from penstock.spark.stream import run_stream
-from penstock.spark.upgrade import FILE, NOTHING, Record, StateRecord, record, settle
+from penstock.spark.upgrade import FILE, NOTHING, Record, StateRecord, check_kept, record, settle
 from penstock.testing import on_lists
 
 ORDER = Json("id BIGINT, who STRING, total DOUBLE")
@@ -160,11 +162,11 @@ def test_keys_are_neither_mixed_up_nor_forgotten(tmp_path: Path) -> None:
 
     keys = holding(rows={"intake.idempotent": 1000})
     assert refused(tmp_path, app_of(body.id), app_of(body.who), keys) == [
-        "step 'intake.idempotent' remembers 1,000 keys by id, and goes by who now",
+        "step 'intake.idempotent' remembers up to 1,000 keys by id, and goes by who now",
         "go by id as before, name the new step differently, or start with a new checkpoint",
     ]
     assert refused(tmp_path, app_of(body.id), app_of(body.id, "once"), keys) == [
-        "step 'intake.idempotent' remembers 1,000 keys, and is 'intake.once' now, which remembers none",
+        "step 'intake.idempotent' remembers up to 1,000 keys, and is 'intake.once' now, which remembers none",
         "name it 'idempotent' in route 'intake' as before, or start with a new checkpoint",
     ]
     assert upgraded(tmp_path, app_of(body.id), app_of(body.who)) is not None
@@ -282,3 +284,51 @@ def test_a_message_that_waits_finds_its_step_at_its_new_place(spark: SparkSessio
     assert result.summary.steps["intake.call"].sent == 2
     assert result.summary.steps["intake.one"].received == 1
     assert (result.summary.waiting, result.summary.conserved) == ({}, True)
+
+
+def test_what_would_be_stored_with_other_fields_is_not_added(tmp_path: Path) -> None:
+    built = app(intake().aggregate(collect("all"), by=body.who, size=3).to("x"))
+    table = StateTable(str(tmp_path / "state"), HOLD)
+    settle(str(tmp_path), built.plan, record(built.plan, table), NOTHING)
+    (step,) = state_steps(built.plan, HOLD)
+    kept = step.algorithm.payload
+    check_kept(str(tmp_path), holding({step.title: 2}), step.title, kept)
+    check_kept(str(tmp_path), NOTHING, step.title, pa.schema([("other", pa.int64())]))
+    with pytest.raises(ChangedApp, match=r"holds 2 messages, and dead letters .* other fields: more int64 is new"):
+        check_kept(str(tmp_path), holding({step.title: 2}), step.title, kept.append(pa.field("more", pa.int64())))
+
+
+def test_messages_that_an_earlier_version_left_waiting_are_named(tmp_path: Path) -> None:
+    table = StateTable(str(tmp_path), HOLD)
+    room = {"files": [f"{tmp_path}/waiting/a.jsonl"], "earliest": 1, "latest": 2}
+    note = json.dumps({"waits": {"r.enrich": 1}, "waiting": room})
+    named = pytest.raises(ChangedApp, match=r"wait for another try in .*a\.jsonl, which an earlier version wrote")
+    with named:
+        table.check_waiting(lambda _: [note])
+    table.publish(0, [note])
+    with named:
+        table.check_waiting(lambda _: [])
+
+
+def test_waiting_messages_go_with_their_checkpoint(tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    table = StateTable(str(before), HOLD)
+    (before / "waiting").mkdir()
+    (before / "waiting" / "a.arrow").touch()
+    room = {"files": ["a.arrow"], "earliest": 1, "latest": 2**60}
+    table.publish(0, [json.dumps({"waits": {"r.enrich": 1}, "waiting": room})])
+    before.rename(after)
+    moved = StateTable(str(after), HOLD)
+    assert moved.before(1).waiting == (str(after / "waiting" / "a.arrow"),)
+    moved.publish(1, [])
+    assert [path.name for path in (after / "waiting").iterdir()] == ["a.arrow"]
+
+
+def test_a_stop_that_a_crash_interrupted_counts_once(tmp_path: Path) -> None:
+    table = StateTable(str(tmp_path), HOLD)
+    table.publish(0, [])
+    assert not table.is_stopped
+    table.amend([json.dumps({"waits": {"r.enrich": 1}})])
+    assert (table.is_stopped, table.held()) == (True, {"r.enrich": 1})
+    table.publish(1, [])
+    assert not table.is_stopped

@@ -6,20 +6,21 @@ import json
 import tarfile
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from penstock import App, Memory, Route, Xml
+from penstock.expr.evaluate import expression_key
 from penstock.expr.nodes import XPath
 from penstock.expr.xpath import xpath
 from penstock.formats.base import Malformed
 from penstock.formats.xml import XPaths, parse
+from penstock.kernel.block import Arrived
+from penstock.kernel.reading import Decoder
 from penstock.plan.plan import Entry, Scope
 from penstock.schema import BOOLEAN, Struct
-from penstock.spark.decode import decode
-from penstock.spark.frame import BAD_ERROR, field_column
 from penstock.testing import SPARK, run
 from tests.suites import suite
 
@@ -52,8 +53,8 @@ def test_the_queries_match_the_documents_that_the_suite_expects(queries: str, co
     assert matched == expected
 
 
-def test_spark_finds_the_documents_that_the_suite_expects(spark: SparkSession) -> None:
-    """Both sets of queries as the columns of one decode: one job."""
+def test_a_batch_finds_the_documents_that_the_suite_expects() -> None:
+    """Both sets of queries as the columns of one decode."""
     sets = ("simple_paths", "simple_predicates")
     lines = {name: (FOLDER / f"{name}.queries.txt").read_text().splitlines() for name in sets}
     queries = {name: [xpath(line)._expression for line in lines[name]] for name in sets}
@@ -61,12 +62,11 @@ def test_spark_finds_the_documents_that_the_suite_expects(spark: SparkSession) -
     nothing = Struct(())
     entry = Entry("nitf", Memory(), Xml(), Scope(0, nothing, nothing, True), paths)
     given = documents()
-    rows = pa.table({"name": list(given), "body": pa.array(given.values(), pa.binary())})
-    decoded = decode(spark.createDataFrame(rows), entry, F.col("body"), "decode")
-    matches = F.array(*(field_column(index) for index in range(len(paths))))
-    results = decoded.select("name", matches.alias("found"), F.col(BAD_ERROR)).collect()
-    found = {row.name: dict(zip(paths, row.found, strict=True)) for row in results}
-    assert [row[BAD_ERROR] for row in results] == [None] * len(given)
+    arrived = Arrived(pa.array(given.values(), pa.binary()), "nitf", 0, np.arange(len(given)))
+    block, failures = Decoder(entry)(arrived)
+    assert failures == []
+    answers = zip(*(block.column(expression_key(path)).to_pylist() for path in paths), strict=True)
+    found = {name: dict(zip(paths, row, strict=True)) for name, row in zip(given, answers, strict=True)}
     for name in sets:
         expected = json.loads((FOLDER / f"{name}.expected.json").read_text())
         matched = {

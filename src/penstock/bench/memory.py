@@ -74,7 +74,7 @@ def measure(seconds: float, per_second: int) -> list[Sample]:
         one = samples[-1]
         print(f"{one.seconds:6.0f} s {one.messages:>12,} messages   driver {one.driver:6.0f} MB   "
               f"Java {one.java:6.0f} MB   workers {one.workers:6.0f} MB", flush=True)  # fmt: skip
-        if one.seconds >= seconds:
+        if one.seconds >= seconds and one.messages:
             stop.set()
 
     with tempfile.TemporaryDirectory() as directory:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.dead_replay import aligned, replay, say_unfinished
 from penstock.cli.output import say
-from penstock.cli.progress import Progress
 from penstock.errors import BadEndpoint
 
 if TYPE_CHECKING:
@@ -26,11 +25,6 @@ commands = typer.Typer(help="Look at dead letters, and send them through the app
 AppName = Annotated[str, typer.Argument(help=_APP)]
 Where = Annotated[str | None, typer.Option(help=_WHERE)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one line for each letter.")]
-
-
-class At(StrEnum):
-    STEP = "step"
-    START = "start"
 
 
 @commands.command("list")
@@ -52,7 +46,7 @@ def list_letters(
             say(f"... and {len(found) - limit:,} more: --limit {len(found)} shows all")
     else:
         say("no dead letters" if where is None else "no dead letter is like that")
-    _say_unfinished(store)
+    say_unfinished(store)
 
 
 @commands.command()
@@ -72,56 +66,7 @@ def show(
     say(json.dumps(found[0].record(), ensure_ascii=False) if as_json else _everything(found[0]))
 
 
-@commands.command()
-def replay(
-    app: AppName,
-    where: Where = None,
-    at: Annotated[At, typer.Option(help="Where they go on: at the step that failed, or at the start.")] = At.STEP,
-    source: Annotated[str | None, typer.Option(help="Start: the route that read them, if there are several.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Also those that were replayed before.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which letters it would be.")] = False,
-    master: Annotated[str | None, typer.Option(help="The Spark master, like spark://host:7077.")] = None,
-) -> None:
-    """Send dead letters through the app again, to its real sinks, and note that they were."""
-    from penstock.dead.choose import chooser
-    from penstock.dead.replay import finish
-    from penstock.dead.replay import replay as send
-    from penstock.dead.store import letters, locked, store_of
-    from penstock.reference.resume import entrances
-    from penstock.route.load import load
-
-    loaded, test = load(app), chooser(where)
-    plan, store = loaded.plan, store_of(loaded)
-
-    def choose() -> list[Letter]:
-        return [one for one in letters(store) if (again or not one.replays) and test(one)]
-
-    found, unfinished = choose(), any(one.pending for one in store.replays())
-    entering = entrances(plan, [one.dead for one in found], at, source)  # what cannot go on is said before Spark starts
-    if dry_run and found:
-        say(_table(found[:LIMIT]))
-        say(f"{_letters(len(found))} would come again as {_messages(len(entering))}")
-    if dry_run:
-        _say_unfinished(store)
-    if not found and not (unfinished and not dry_run):
-        say("nothing to replay")
-    if dry_run or not (found or unfinished):
-        return
-    with locked(store), Progress("starting Spark") as progress:
-        for done in finish(loaded, store):
-            say(f"finished replay {done.key}, which had been interrupted: {_letters(len(done.letters))}")
-        found = choose()
-        if not found:
-            return
-        from penstock.spark.session import session
-
-        spark = session(loaded.name, master)
-        progress.say("replaying")
-        result = send(loaded, store, found, at, source, spark)
-    from penstock.summary import text
-
-    say(text(result.summary))
-    say(f"replayed {_letters(len(found))} at the {'step that failed' if at is At.STEP else 'start'}")
+commands.command()(replay)
 
 
 def _store(app: str) -> Store:
@@ -145,9 +90,7 @@ def _table(found: list[Letter]) -> str:
         replayed = {0: "no", 1: "yes"}.get(letter.replays, f"{letter.replays} times")
         where, tries = f"{dead.route}.{dead.step}", str(dead.attempt)
         rows.append((letter.name, record["time"], where, dead.error, tries, replayed, dead.message.id))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    padded = ([f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)] for row in rows)
-    return "\n".join("  ".join(row).rstrip() for row in padded)
+    return aligned(rows)
 
 
 def _everything(letter: Letter) -> str:
@@ -167,17 +110,3 @@ def _everything(letter: Letter) -> str:
         lines += [f"{'fields':<12}{record['fields']}"]
     lines += ["", f"body ({record['encoding']})", record["body"]]
     return "\n".join(lines)
-
-
-def _say_unfinished(store: Store) -> None:
-    for one in store.replays():
-        if one.pending:
-            say(f"replay {one.key} was interrupted: the next penstock dead replay finishes it")
-
-
-def _letters(count: int) -> str:
-    return "1 dead letter" if count == 1 else f"{count:,} dead letters"
-
-
-def _messages(count: int) -> str:
-    return "1 message" if count == 1 else f"{count:,} messages"

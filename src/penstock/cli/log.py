@@ -5,46 +5,51 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import signal
 import sys
-import threading
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.log_output import show, statistics, table, times
+from penstock.cli import log_topics
+from penstock.cli.log_options import (
+    SERVER,
+    Authority,
+    Create,
+    ServerName,
+    Token,
+    TokenFile,
+    TopicName,
+    address_of,
+    token_of,
+    topic_of,
+)
+from penstock.cli.log_output import show, times
 from penstock.cli.output import complain, say
+from penstock.cli.stopping import Stopping
 from penstock.errors import BadEndpoint, BadExpression
+from penstock.log.numbers import whole_number
 
 if TYPE_CHECKING:
     from penstock.log.client.address import Address
     from penstock.log.client.cursors import Messages
 
-SERVER = "127.0.0.1:19997"
 _EXAMPLES = (
     "penstock log serve data                              serve the log in the directory data",
-    "penstock log topics --create orders                  make a topic",
+    "penstock log topics --create orders                  make a topic; penstock log delete orders removes it",
     "penstock log push orders '{\"id\": 1}'                 one message; without any, the lines of standard input",
     "penstock log tail -f orders --where 'total < 100'    watch; the server filters",
     "penstock log pull orders --offset 0 --most 10        a range",
     "curl -d hello localhost:19996/topics/orders/messages the same over HTTP; GET / lists what there is",
-    "PENSTOCK_LOG_SERVER and PENSTOCK_LOG_TOKEN hold the address and the token.",
+    "PENSTOCK_LOG_SERVER holds the address, PENSTOCK_LOG_TOKEN the token or PENSTOCK_LOG_TOKEN_FILE its file.",
 )
 
 commands = typer.Typer(
     help="A durable message log: serve it, push to it, read it.", epilog="\n\n".join(_EXAMPLES), no_args_is_help=True
 )
 
-ServerName = Annotated[
-    str, typer.Option("--server", "-s", envvar="PENSTOCK_LOG_SERVER", help="Where the server is: host:port.")
-]
-Token = Annotated[str, typer.Option(envvar="PENSTOCK_LOG_TOKEN", help="The server's token.", show_envvar=True)]
-Authority = Annotated[str | None, typer.Option(help="Use TLS; the file that holds the server's certificate.")]
-TopicName = Annotated[str, typer.Argument(help="The topic.")]
 Where = Annotated[str, typer.Option(help="Only messages for which this is true, like \"total < 9 AND status = 'P'\".")]
-Create = Annotated[list[str] | None, typer.Option(help="Make this topic if it is not there: name or name:4.")]
 Select = Annotated[
     list[str] | None, typer.Option(help="Make new messages of expressions, like id=id or gross='total * 1.19'.")
 ]
@@ -68,6 +73,7 @@ def serve(
     push_port: Annotated[int, typer.Option(help="UDP, pushes.", min=-1, max=65535)] = 19999,
     pull_port: Annotated[int, typer.Option(help="UDP, pulls.", min=-1, max=65535)] = 19998,
     token: Token = "",
+    token_file: TokenFile = "",
     certificate: Annotated[str | None, typer.Option(help="Use TLS for TCP and HTTP: a PEM file.")] = None,
     key: Annotated[str | None, typer.Option(help="The certificate's private key, if in a file of its own.")] = None,
     create: Create = None,
@@ -84,37 +90,25 @@ def serve(
     """Serve a log over TCP, HTTP and UDP until Ctrl-C or SIGTERM; then everything is answered and fsynced."""
     from penstock.cli.log_kafka import last_level
     from penstock.log.log import Log
-    from penstock.log.server.listening import Listening, is_loopback
+    from penstock.log.server.listening import Listening
     from penstock.log.server.serve import Server
     from penstock.log.settings import Retention, Settings
 
     tcp, http, pushes, pulls = (None if number < 0 else number for number in (port, http_port, push_port, pull_port))
-    listening = Listening(host, tcp, http, pushes, pulls, token, certificate, key)
+    listening = Listening(host, tcp, http, pushes, pulls, token_of(token, token_file), certificate, key)
     retention = Retention(keep_bytes, None if keep_hours is None else keep_hours * 3600)
     last = last_level(kafka, kafka_prefix, kafka_option or (), kafka_fsync)
-    stopping = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
-    with Log(directory, Settings(retention=retention, last=last)) as log:
+    with Stopping() as stopping, Log(directory, Settings(retention=retention, last=last)) as log:
         for finding in log.findings():
             complain(str(finding))
-        for name, count in map(_topic, create or ()):
+        for name, count in map(topic_of, create or ()):
             log.create(name, count)
         with Server(log, listening) as server:
             say(_serving(directory, server, last.servers if last else ""))
-            if not is_loopback(host) and certificate is None:
-                complain("note: without a certificate, whoever reads the network reads the token: --certificate")
             sys.stdout.flush()
             stopping.wait()
             say("stopping: what has begun is finished, what is new is refused")
     say("stopped: everything is in Kafka" if last else "stopped: everything is fsynced")
-
-
-def _topic(text: str) -> tuple[str, int]:
-    name, colon, count = text.partition(":")
-    if colon and not count.isdigit():
-        raise BadEndpoint(f"{text!r} is not a topic", None, "write name or name:partitions")
-    return name, int(count) if colon else 1
 
 
 def _serving(directory: Path, server: Any, kafka: str) -> str:
@@ -140,13 +134,14 @@ def push(
     create: Annotated[int, typer.Option(help="Make the topic with so many partitions if it is not there.", min=0)] = 0,
     server: ServerName = SERVER,
     token: Token = "",
+    token_file: TokenFile = "",
     authority: Authority = None,
 ) -> None:
     """Push messages: those of the command line, or every line of standard input."""
     from penstock.log.client.producer import Producer
 
     count = 0
-    address = _address(server, token, authority)
+    address = address_of(server, token, token_file, authority)
     with Producer(address, acknowledge=str(acknowledge), create=create) as producer:
         for line in map(str.encode, messages) if messages else sys.stdin.buffer:
             value = line if messages else line.rstrip(b"\r\n")
@@ -168,10 +163,12 @@ def pull(
     as_json: AsJson = False,
     server: ServerName = SERVER,
     token: Token = "",
+    token_file: TokenFile = "",
     authority: Authority = None,
 ) -> None:
     """Print messages that are there, from an offset on."""
-    consumer = _consumer(topic, partition, _place(offset), where, select, schema, _address(server, token, authority))
+    address = address_of(server, token, token_file, authority)
+    consumer = _consumer(topic, partition, _place(offset), where, select, schema, address)
     with consumer, _quiet_pipe():
         ends = {place: consumer.end(*place) for place in consumer.cursors}
         for batch in _until(consumer, ends):
@@ -195,10 +192,12 @@ def tail(
     as_json: AsJson = False,
     server: ServerName = SERVER,
     token: Token = "",
+    token_file: TokenFile = "",
     authority: Authority = None,
 ) -> None:
     """Print the last messages, and with -f those that come; --where is evaluated on the server."""
-    consumer = _consumer(topic, partition, "next", where, select, schema, _address(server, token, authority))
+    address = address_of(server, token, token_file, authority)
+    consumer = _consumer(topic, partition, "next", where, select, schema, address)
     with consumer, _quiet_pipe():
         ends = {place: cursor.offset for place, cursor in consumer.cursors.items()}
         for place, end in ends.items():
@@ -209,55 +208,8 @@ def tail(
             sys.stdout.flush()
 
 
-@commands.command()
-def topics(
-    create: Create = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    server: ServerName = SERVER,
-    token: Token = "",
-    authority: Authority = None,
-) -> None:
-    """List the topics with their offsets, or make new ones."""
-    from penstock.log.client.connection import Connection
-    from penstock.log.wire import requests
-
-    with Connection(_address(server, token, authority)) as connection:
-        for name, count in map(_topic, create or ()):
-            connection.ask(requests.Create(name, count))
-        known: Any = connection.ask(requests.Topics())[0]
-        rows = []
-        for name, number in ((name, number) for name, count in sorted(known.topics.items()) for number in range(count)):
-            ends: Any = connection.ask(requests.AskEnds(name, number))[0]
-            offsets = {"first": ends.first, "next": ends.next, "durable": ends.durable}
-            rows.append({"topic": name, "partition": number} | offsets)
-    if as_json:
-        for row in rows:
-            say(json.dumps(row))
-    else:
-        say(table(rows) if rows else "no topics: penstock log topics --create NAME makes one")
-
-
-@commands.command()
-def stats(
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    prometheus: Annotated[bool, typer.Option("--prometheus", help="Print what Prometheus reads.")] = False,
-    server: ServerName = SERVER,
-    token: Token = "",
-    authority: Authority = None,
-) -> None:
-    """What the server and every level have done: hits, misses, batches, and how long messages stay in a level."""
-    from penstock.log.client.connection import Connection
-    from penstock.log.server.prometheus import exposition
-    from penstock.log.wire import requests
-
-    with Connection(_address(server, token, authority)) as connection:
-        reply: Any = connection.ask(requests.AskStatistics())[0]
-    if as_json:
-        say(json.dumps(reply.values))
-    elif prometheus:
-        say(exposition(reply.values).rstrip())
-    else:
-        say(statistics(reply.values))
+for _command in (log_topics.topics, log_topics.delete, log_topics.stats):
+    commands.command()(_command)
 
 
 @commands.command()
@@ -284,18 +236,13 @@ def check(
         raise typer.Exit(1)
 
 
-def _address(server: str, token: str, authority: str | None) -> Address:
-    from penstock.log.client.address import Address
-
-    return Address.of(server, token, authority=authority)
-
-
 def _place(text: str) -> str | int:
     if text in ("first", "next"):
         return text
-    if not text.isdigit():
+    offset = whole_number(text)
+    if offset is None:
         raise BadEndpoint(f"{text!r} is not an offset", None, "give a number, first or next")
-    return int(text)
+    return offset
 
 
 def _consumer(topic: str, partition: int | None, start: str | int, where: str, select: list[str] | None, schema: str,

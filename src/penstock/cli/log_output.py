@@ -6,19 +6,24 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.output import say
+from penstock.cli.output import say, visible
 
 if TYPE_CHECKING:
     from penstock.log.client.cursors import Message
 
 
 def show(message: Message, as_json: bool) -> None:
-    from penstock.log.server.shown import record
+    """A message: its bytes as they are for a file or a pipe, and what can be read of them for a terminal."""
+    from penstock.log.server.shown import json_line, record
 
+    is_terminal = sys.stdout.isatty()
     if as_json:
         headers = json.dumps(message.headers).encode() if message.headers else None
         shown = record(message.offset, message.time, message.key, headers, message.value)
-        say(json.dumps({"topic": message.topic, "partition": message.partition} | shown, ensure_ascii=False))
+        line = json_line({"topic": message.topic, "partition": message.partition} | shown, message.value)
+        say(visible(line) if is_terminal else line)
+    elif is_terminal:
+        say(visible(message.value.decode("utf-8", "backslashreplace")))
     elif (raw := getattr(sys.stdout, "buffer", None)) is not None:
         raw.write(message.value + b"\n")
     else:

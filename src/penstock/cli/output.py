@@ -10,6 +10,13 @@ import typer
 from penstock.errors import BadFile
 
 
+def visible(text: str) -> str:
+    """Text for a terminal: what would move the cursor, change the screen or turn the text around is written out."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one in "\n\t" else one.encode("unicode_escape").decode() for one in text)
+
+
 def say(text: str) -> None:
     typer.echo(text)
 
@@ -19,7 +26,7 @@ def complain(text: str) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    head, colon, rest = text.partition(":")
+    head, colon, rest = visible(text).partition(":")
     first = Text(head, style="bold red") if colon and " " not in head else Text(head)
     Console(stderr=True, highlight=False, soft_wrap=True).print(first + Text(colon + rest))
 

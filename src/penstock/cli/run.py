@@ -36,6 +36,9 @@ def run(
         int | None, typer.Option(help="Stream: the most messages of a batch, from sources that count them.", min=1)
     ] = None,
     max_bytes: Annotated[str | None, typer.Option(help="Stream: about the most of files in a batch, like 9MB.")] = None,
+    buckets: Annotated[
+        int | None, typer.Option(help="Stream: tasks for each step that remembers, from the first batch on.", min=1)
+    ] = None,
     summary: Annotated[str | None, typer.Option(help="Write the numbers to this JSON file.")] = None,
     steps: Annotated[bool, typer.Option("--steps", help="Also print the numbers of every step.")] = False,
     metrics: Annotated[
@@ -55,11 +58,15 @@ def run(
     plan = loaded.plan
     for option, given in (
         ("--checkpoint", checkpoint), ("--once", once), ("--trigger", trigger), ("--metrics-port", metrics_port),
-        ("--max-batch", max_batch), ("--max-bytes", max_bytes),
+        ("--max-batch", max_batch), ("--max-bytes", max_bytes), ("--buckets", buckets),
     ):  # fmt: skip
         if given not in (None, False) and not stream:
             raise typer.BadParameter(f"{option} is for streams: add --stream")
-    settings, limits = _settings(conf or []), _limits(max_batch, max_bytes)
+    settings, limits = _settings(conf or []), _limits(max_batch, max_bytes, buckets)
+    if checkpoint is not None:
+        from penstock.spark.checkpoint import refuse_if_owned
+
+        refuse_if_owned(checkpoint)
     with Export(metrics or (), metrics_port) as export, Progress("starting Spark") as progress:
         from penstock.spark.session import session
 
@@ -92,9 +99,10 @@ def _settings(conf: list[str]) -> dict[str, str]:
     return dict(setting.split("=", 1) for setting in conf)
 
 
-def _limits(max_batch: int | None, max_bytes: str | None) -> dict[str, int]:
-    """How much a micro-batch may have, where it is not the usual."""
-    limits = {} if max_batch is None else {"rows_per_batch": max_batch}
+def _limits(max_batch: int | None, max_bytes: str | None, buckets: int | None) -> dict[str, int]:
+    """How much a micro-batch may have, and in how many tasks it is remembered, where it is not the usual."""
+    given = {"rows_per_batch": max_batch, "buckets": buckets}
+    limits = {name: number for name, number in given.items() if number is not None}
     if max_bytes is not None:
         found = re.fullmatch(r"([1-9][0-9]*) ?(KB|MB|GB)", max_bytes.upper())
         if found is None:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli.output import say
+from penstock.endpoints.files import Files
 from penstock.errors import BadFile, BadRoute
+from penstock.formats import Json
+from penstock.formats.jsonfiles import first_body
+from penstock.formats.opening import UNREADABLE, open_file
 
 if TYPE_CHECKING:
-    from penstock.plan.plan import Plan
+    from penstock.plan.plan import Entry, Plan
     from penstock.reference.run import Trace
 
 
@@ -31,7 +36,8 @@ def trace(
 
     plan = load(app).plan
     _check_route(plan, route)
-    found = follow(plan, Message("", _raw(message), headers=dict(map(_header, header or ()))), route)
+    entry = next((one for one in plan.entries if one.route == route), plan.entries[0])
+    found = follow(plan, Message("", _raw(message, entry), headers=dict(map(_header, header or ()))), route)
     say(json.dumps(_as_json(found), ensure_ascii=False, indent=2, default=str) if as_json else _as_text(found))
 
 
@@ -42,16 +48,28 @@ def _check_route(plan: Plan, route: str | None) -> None:
                        f"say which one gets the message: --route {names[0]}")  # fmt: skip
 
 
-def _raw(message: str) -> bytes:
-    """The bytes of a message; of a file of lines, the first one."""
+def _raw(message: str, entry: Entry) -> bytes:
+    """The bytes of a message; of a file of several, the first one, as a run would read it."""
     if message == "-":
         return _first(sys.stdin.buffer.read(), lines=False)
     if os.path.isfile(message):
+        if isinstance(entry.source, Files) and isinstance(entry.format, Json):
+            return _first_message(message, entry.source.records)
         with open(message, "rb") as file:
             return _first(file.read(), lines=message.endswith((".jsonl", ".ndjson")))
     if message.lstrip()[:1] in ("{", "[", "<", '"') or any(sign in message for sign in " ,\n"):
         return message.encode("utf-8", "surrogateescape")
     raise BadFile(f"there is no file {message}", None, "give a file, - for standard input, or the message in quotes")
+
+
+def _first_message(path: str, records: str | None) -> bytes:
+    try:
+        found = first_body(partial(open_file, path), records)
+    except UNREADABLE as error:
+        raise BadFile(f"cannot read {path}: {error}", None, "give another file, or the message itself") from None
+    if found is None:
+        raise BadFile(f"{path} holds no message", None, "give another file, or the message itself")
+    return found
 
 
 def _first(raw: bytes, lines: bool) -> bytes:

@@ -3,11 +3,15 @@
 Everything is computed first. Then the record of the replay is written, with the letters that it took and what is to
 be published: from here on they count as replayed. Then it is published. A replay that dies before its record has
 changed nothing; one that dies later is finished, not computed again, by the next one.
+
+Into the state of a stream there is one more moment: what is to be published is written beside the state, too, and
+counts from there on. The stream itself, or the next replay, finishes what dies after it; what dies before is void.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -15,8 +19,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from penstock.dead.letter import Letter
+from penstock.dead.outlook import Outlook, outlook
 from penstock.dead.store import Replay, Store
-from penstock.errors import BadEndpoint, PenstockError
+from penstock.errors import BadEndpoint, CannotReplay, PenstockError
 from penstock.route.app import App
 
 if TYPE_CHECKING:
@@ -28,38 +33,60 @@ if TYPE_CHECKING:
 
 def replay(
     app: App, store: Store, letters: Sequence[Letter], at: str, source: str | None = None,
-    spark: SparkSession | None = None,
+    spark: SparkSession | None = None, checkpoint: str | None = None, fresh: bool = False,
 ) -> RunResult:  # fmt: skip
-    """Send the letters through the app and write down that they were."""
+    """Send the letters through the app and write down that they were.
+
+    If they may come to a step that remembers messages, `checkpoint` is the stream whose memory that is, or `fresh`
+    says that there is none.
+    """
     from penstock.spark.replay import replay as run
 
-    key = key_of(app, letters)
-    taken = Replay(key, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), at, tuple(one.name for one in letters))
+    check_memory(outlook(app.plan, letters, at, source), checkpoint, fresh)
+    # Without state nothing is written beside the stream that could say that a replay counts.
+    key, place = key_of(app, letters), os.path.abspath(checkpoint) if checkpoint and app.plan.remembers else ""
+    names, now = tuple(one.name for one in letters), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    taken = Replay(key, now, at, names, checkpoint=place)
 
     def record(intent: Intent) -> None:
         store.write(msgspec.structs.replace(taken, pending=msgspec.json.encode(intent).decode()))
 
-    result = run(app, [one.dead for one in letters], at, source, key, store.staging, record, spark)
+    result = run(app, [one.dead for one in letters], at, source, key, store.staging, record, spark, checkpoint)
     store.write(taken)
     return result
+
+
+def check_memory(known: Outlook, checkpoint: str | None, fresh: bool) -> None:
+    """Letters that come to a step with memory have to meet what it remembers, and be remembered."""
+    if known.memory is not None and not checkpoint and not fresh:
+        raise CannotReplay(
+            f"step {known.memory.title!r} remembers messages, and nobody said where its memory is",
+            fix="name the checkpoint of the stream: --checkpoint DIR; for letters of batch runs, which have no memory,"
+            " write --fresh",
+        )
 
 
 def finish(app: App, store: Store) -> list[Replay]:
     """Publish what earlier replays have computed and could not publish to the end; remove what others have left."""
     from penstock.spark.replay import finish as publish
-    from penstock.spark.replay import sweep
+    from penstock.spark.replay import finish_beside, sweep
     from penstock.spark.write.intent import Intent
 
-    unfinished = [one for one in store.replays() if one.pending]
+    unfinished, finished = [one for one in store.replays() if one.pending], list[Replay]()
     for one in unfinished:
+        intent, counts = msgspec.json.decode(one.pending, type=Intent), True
         try:
-            publish(app, msgspec.json.decode(one.pending, type=Intent), store.staging)
+            if one.checkpoint:
+                counts = finish_beside(app, intent, one.checkpoint)
+            else:
+                publish(app, intent, store.staging)
         except PenstockError as error:
             raise BadEndpoint(f"replay {one.key} died before it was published, and cannot be finished: {error.what}",
                               error.origin, error.fix) from error  # fmt: skip
-        store.write(msgspec.structs.replace(one, pending=""))
+        store.write(msgspec.structs.replace(one, pending="", letters=one.letters if counts else ()))
+        finished += [one] if counts else []
     sweep(app, f"{app.name}-replay-", store.staging)
-    return unfinished
+    return finished
 
 
 def key_of(app: App, letters: Sequence[Letter]) -> str:
@@ -67,5 +94,9 @@ def key_of(app: App, letters: Sequence[Letter]) -> str:
 
     So a replay that is repeated because its record was lost replaces its own files and rows.
     """
-    names = "\n".join(sorted(f"{letter.name} {letter.replays}" for letter in letters))
+    names = "\n".join(sorted(f"{letter.name} {letter.replays}{_correction(letter)}" for letter in letters))
     return f"{app.name}-replay-{hashlib.sha256(names.encode()).hexdigest()[:12]}"
+
+
+def _correction(letter: Letter) -> str:
+    return f" {hashlib.sha256(letter.dead.message.raw).hexdigest()}" if letter.corrected else ""

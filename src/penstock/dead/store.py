@@ -29,13 +29,17 @@ _ENDINGS = (".jsonl", ".txt", ".parquet")
 
 
 class Replay(msgspec.Struct, frozen=True):
-    """A replay that counts: its letters are replayed. `pending` is its intent, until that is published."""
+    """A replay that counts: its letters are replayed. `pending` is its intent, until that is published.
+
+    One into the state of a stream counts only if that `checkpoint` says so, too.
+    """
 
     key: str
     time: str
     at: str
     letters: tuple[str, ...]
     pending: str = ""
+    checkpoint: str = ""
 
 
 class Store(Protocol):
@@ -97,7 +101,7 @@ class Directory:
     def stored(self) -> Iterator[Letter]:
         for file in find_files(self.path):
             if file.endswith(_ENDINGS):
-                yield from map(stored_letter, _rows(file))
+                yield from _letters(file)
 
     def replays(self) -> list[Replay]:
         names = sorted(os.listdir(self.staging)) if os.path.isdir(self.staging) else []
@@ -105,14 +109,25 @@ class Directory:
                 if name.endswith(".json") and not name.startswith(".")]  # fmt: skip
 
     def write(self, replay: Replay) -> None:
-        from penstock.spark.write.durable import sync, write_whole
+        from penstock.durable import sync, write_whole
 
         os.makedirs(self.staging, exist_ok=True)
         sync(self.path)
         write_whole(os.path.join(self.staging, f"{replay.key}.json"), msgspec.json.encode(replay))
 
 
-def _rows(file: str) -> Iterator[dict[str, Any]]:
+def _letters(file: str) -> Iterator[Letter]:
+    for number, row in enumerate(_rows(file), 1):
+        try:
+            letter = stored_letter(json.loads(row) if isinstance(row, bytes) else row)
+        except (ValueError, RecursionError):
+            raise BadEndpoint(f"line {number} of {file} is not a dead letter",
+                              fix="keep other files out of the directory of dead letters") from None  # fmt: skip
+        yield letter
+
+
+def _rows(file: str) -> Iterator[Any]:
+    """Rows of columns, or lines."""
     if file.endswith(".parquet"):
         import pyarrow.parquet
 
@@ -121,19 +136,14 @@ def _rows(file: str) -> Iterator[dict[str, Any]]:
                 yield from batch.to_pylist()
         return
     with open(file, "rb") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                yield json.loads(line)
-            except ValueError:
-                raise BadEndpoint(f"line {number} of {file} is not a dead letter",
-                                  fix="keep other files out of the directory of dead letters") from None  # fmt: skip
+        yield from lines
 
 
 def _read(path: str) -> Replay:
     try:
         with open(path, "rb") as file:
             return msgspec.json.decode(file.read(), type=Replay)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadEndpoint(f"cannot read {path}: {error}",
                           fix="restore it: it says which letters were replayed") from None  # fmt: skip
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from penstock.delivery import IN_ORDER
 from penstock.endpoints.base import Sink, Source
-from penstock.errors import BadEndpoint, BadSchema
+from penstock.errors import BadEndpoint, BadSchema, did_you_mean
 from penstock.formats import Format, Json, Text
+from penstock.formats.jsonfiles import RECORDS
 from penstock.schema import STRING, Array, Map, SchemaLike, Struct, Type, schema
 
 APPEND, OVERWRITE = "append", "overwrite"
@@ -23,6 +25,7 @@ class Files(Source, Sink):
     """A file, a directory or a glob as a source; a directory as a sink.
 
     JSON, text and CSV hold one message per line. XML holds one message per file, or one per `record` element.
+    `records` says that files of JSON are "lines", one "array" or one "document"; otherwise each tells by how it begins.
     As a sink, `format` None keeps bodies that nothing rewrote as they are and writes the others as JSON.
     `mode` says what a new batch run does with files of earlier runs; a stream always continues.
     """
@@ -31,6 +34,7 @@ class Files(Source, Sink):
     format: Format | None = None
     record: str | None = None
     mode: str = APPEND
+    records: str | None = None
 
     kind: ClassVar[str] = "files"
     guarantee: ClassVar[str] = "a replayed batch replaces its own files"
@@ -40,6 +44,11 @@ class Files(Source, Sink):
         object.__setattr__(self, "path", os.fspath(self.path))
         if self.mode not in (APPEND, OVERWRITE):
             raise BadEndpoint(f"mode={self.mode!r} is not a mode", fix="write mode='append' or mode='overwrite'")
+        records = self.records
+        if records is not None and records not in RECORDS:
+            raise BadEndpoint(f"records={records!r} is not a kind of file", fix=did_you_mean(records, RECORDS))
+        if records is not None and not isinstance(self.format, Json):
+            raise BadEndpoint(f"records={records!r} is for files of JSON", fix="add format=Json(...), or leave it out")
 
     @property
     def body_format(self) -> Format:
@@ -93,15 +102,18 @@ def parquet_schema(path: str, declared: Struct | None) -> Struct:
         columns = pyarrow.parquet.read_schema(found[0])
     except (OSError, pyarrow.ArrowInvalid) as error:
         raise BadEndpoint(f"cannot read {found[0]}: {error}") from None
-    known = Struct(tuple((c.name, _held(c, found[0])) for c in columns if _is_wanted(c.name, declared)))
-    for name, kind in declared.fields if declared is not None else ():
-        if (stored := known.get(name)) is not None and not _fits(kind, stored):
-            raise BadSchema(f"column {name!r} of {found[0]} is {stored}, but the schema says {kind}")
-    return known if declared is None else declared
+    if declared is None:
+        return Struct(tuple((column.name, _held(column, found[0])) for column in columns if column.name not in ADDED))
+    check_columns(columns, found[0], declared)
+    return declared
 
 
-def _is_wanted(name: str, declared: Struct | None) -> bool:
-    return name not in ADDED if declared is None else declared.get(name) is not None
+def check_columns(columns: Iterable[Any], path: str, declared: Struct) -> None:
+    """The columns of a file have the types of the schema, as far as it names them."""
+    for column in columns:
+        kind = declared.get(column.name)
+        if kind is not None and not _fits(kind, stored := _held(column, path)):
+            raise BadSchema(f"column {column.name!r} of {path} is {stored}, but the schema says {kind}")
 
 
 def _held(column: Any, path: str) -> Type:

@@ -3,40 +3,81 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from functools import cached_property
 from typing import Any
 
 import pyarrow
-import pyarrow.compute
 import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 
+from penstock.endpoints.searchable import Searchable
 from penstock.errors import BadEndpoint, did_you_mean
-from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Array, Map, Struct, Type
+from penstock.schema import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    STRING,
+    TIMESTAMP,
+    Array,
+    DecimalType,
+    Map,
+    Scalar,
+    Struct,
+    Type,
+)
+from penstock.values import MOST_DIGITS
 
-SMALL_BYTES = 64 * 1024 * 1024
+SMALL_BYTES = 1024 * 1024
+"""More than this is not worth sending with every batch."""
+
+_BYTES = (pyarrow.types.is_binary, pyarrow.types.is_large_binary, pyarrow.types.is_fixed_size_binary)
 
 
 class LookupTable:
-    """Rows by key, read once when the route is built. Keys are unique; rows without a key are never found."""
+    """Rows by key, read once when the route is built. Keys are unique; rows without a key are never found.
+
+    A task holds a small one in its memory. A large one is in a file, where tasks see only what they look for.
+    """
 
     def __init__(self, table: pyarrow.Table, key: str, name: str, path: str | None = None) -> None:
         if key not in table.column_names:
             raise BadEndpoint(f"the table {name} has no column {key!r}", fix=did_you_mean(key, table.column_names))
-        kinds = arrow_schema(table.schema)
-        self.table = table.cast(_plain(table.schema)).filter(pyarrow.compute.is_valid(table[key]))
-        self.key, self.name, self.schema, self.path = key, name, kinds, path
-        counts = pyarrow.compute.value_counts(self.table[key].combine_chunks())
-        for entry in counts:
-            if entry["counts"].as_py() > 1:
-                raise BadEndpoint(f"the table {name} has {entry['counts']} rows for {key} = {entry['values']}",
-                                  fix="a message is enriched by one row: make the key unique")  # fmt: skip
+        self.key, self.name, self.schema, self.path = key, name, arrow_schema(table.schema), path
+        if not isinstance(self.key_type, (Scalar, DecimalType)):
+            raise BadEndpoint(f"the key {key} of the table {name} is {self.key_type}",
+                              fix="find rows by a column of text, numbers or booleans")  # fmt: skip
+        self._file: Callable[[], str] | None = None
+        self._held: Searchable | None = Searchable.of(_plain(table, self.schema), key)
+        if twice := self._held.twice():
+            value, count = twice
+            raise BadEndpoint(f"the table {name} has {count} rows for {key} = {value}",
+                              fix="a message is enriched by one row: make the key unique")  # fmt: skip
+
+    def in_file(self, file: Callable[[], str]) -> LookupTable:
+        """The same table where `searchable` was written to a file; whoever needs it asks for the path where he is."""
+        other = copy(self)
+        other._file, other._held = file, None
+        return other
+
+    @property
+    def searchable(self) -> Searchable:
+        if self._held is None:
+            assert self._file is not None
+            self._held = Searchable.mapped(self._file(), self.key)
+        return self._held
+
+    @property
+    def table(self) -> pyarrow.Table:
+        return self.searchable.table
 
     @property
     def is_small(self) -> bool:
-        """Every task can hold it, so that messages stay where they are."""
+        """Whether it travels with the plan."""
         return bool(self.table.nbytes <= SMALL_BYTES)
 
     @property
@@ -44,6 +85,10 @@ class LookupTable:
         kind = self.schema.get(self.key)
         assert kind is not None
         return kind
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: value for name, value in vars(self).items() if name != "rows"}
+        return state if self._file is None else state | {"_held": None}
 
     @cached_property
     def rows(self) -> Mapping[Any, Mapping[str, Any]]:
@@ -82,11 +127,12 @@ def _listed(rows: Iterable[Mapping[str, Any]], name: str) -> pyarrow.Table:
         raise BadEndpoint(f"the rows of {name} do not make a table: {error}", fix="give a column one type") from None
 
 
-def _plain(schema: pyarrow.Schema) -> pyarrow.Schema:
-    """The same columns in the types that bodies have; dates and decimals become text."""
+def _plain(table: pyarrow.Table, kinds: Struct) -> pyarrow.Table:
+    """The same columns in the types that bodies have; instants lose what is less than a microsecond."""
     from penstock.formats.arrow import arrow_type
 
-    return pyarrow.schema([(field.name, arrow_type(_type_of(field.type))) for field in schema])
+    columns = [table[name].cast(arrow_type(kind), safe=kind != TIMESTAMP) for name, kind in kinds.fields]
+    return pyarrow.table(columns, names=list(kinds.names))
 
 
 def arrow_schema(schema: pyarrow.Schema) -> Struct:
@@ -100,6 +146,14 @@ def _type_of(kind: pyarrow.DataType) -> Type:
         return DOUBLE
     if pyarrow.types.is_boolean(kind):
         return BOOLEAN
+    if pyarrow.types.is_date(kind):
+        return DATE
+    if pyarrow.types.is_timestamp(kind) and kind.tz is not None:
+        return TIMESTAMP
+    if pyarrow.types.is_decimal(kind) and 0 <= kind.scale <= kind.precision <= MOST_DIGITS:
+        return DecimalType(kind.precision, kind.scale)
+    if any(test(kind) for test in _BYTES):
+        return BINARY
     if pyarrow.types.is_struct(kind):
         return Struct(tuple((inner.name, _type_of(inner.type)) for inner in kind))
     if pyarrow.types.is_map(kind):

@@ -11,6 +11,7 @@ from penstock.endpoints.base import Sink, Source
 from penstock.errors import BadEndpoint
 from penstock.formats import Format, Text
 from penstock.message import Message, Position
+from penstock.values import as_json
 
 
 def as_messages(values: Iterable[object], topic: str = "memory", first: int = 0) -> tuple[Message, ...]:
@@ -27,7 +28,7 @@ def _as_message(value: object, position: Position) -> Message:
         case str():
             raw = value.encode("utf-8", "surrogatepass")
         case dict():
-            raw = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            raw = json.dumps(value, ensure_ascii=False, default=as_json).encode("utf-8", "surrogatepass")
         case _:
             raise BadEndpoint(f"{value!r} is not a message", fix="give bytes, text, a dict or a Message")
     return Message(str(position), raw, position=position)

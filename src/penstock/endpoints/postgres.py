@@ -11,7 +11,8 @@ from typing import ClassVar
 from penstock.delivery import IN_ORDER
 from penstock.endpoints.base import Sink
 from penstock.endpoints.files import APPEND
-from penstock.errors import SECRETS, BadEndpoint, masked
+from penstock.errors import BadEndpoint
+from penstock.masking import SECRETS, masked
 
 UPSERT = "upsert"
 LONGEST_NAME = 63

@@ -12,8 +12,10 @@ from typing import Any
 
 from penstock.errors import BadExpression, caller, did_you_mean
 from penstock.expr import nodes
+from penstock.expr.literals import constant, is_constant
 from penstock.expr.nodes import Expr, Value
-from penstock.schema import Type, from_ddl
+from penstock.schema import Type
+from penstock.schemas import from_ddl
 
 
 class Column:
@@ -120,7 +122,7 @@ class Column:
         return Column(nodes.Present(self._expression))
 
     def is_in(self, *options: Value) -> Column:
-        return Column(nodes.In(self._expression, tuple(options)))
+        return Column(nodes.In(self._expression, tuple(map(constant, options))))
 
     def any(self, predicate: object) -> Column:
         """Some element satisfies the predicate, which calls it `item`."""
@@ -152,10 +154,10 @@ def expression(value: object) -> Expr:
         return value._expression
     if isinstance(value, Expr):
         return value
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return nodes.Literal(value)
+    if is_constant(value):
+        return nodes.Literal(constant(value))  # type: ignore[arg-type]
     raise BadExpression(
-        f"{value!r} is not an expression", fix="use body.field, a number, text, a boolean, or when(...)"
+        f"{value!r} is not an expression", fix="use body.field, a number, text, a boolean, a date, or when(...)"
     )
 
 
@@ -164,6 +166,11 @@ def meta(name: str) -> Column:
     if name not in nodes.META:
         raise BadExpression(f"nothing is known as meta {name!r}", fix=did_you_mean(str(name), nodes.META))
     return Column(nodes.Meta(name))
+
+
+def now() -> Column:
+    """When the batch of the message is computed: one instant for all messages of the batch."""
+    return Column(nodes.Meta(nodes.NOW))
 
 
 def condition(value: object) -> Expr:
@@ -216,7 +223,8 @@ def default(value: object, fallback: object) -> Column:
 
 def lookup(value: object, entries: Mapping[Any, Any], otherwise: object = None) -> Column:
     """A value mapping: `lookup(body.status, {"P": "pending", "F": "final"})`."""
-    return Column(nodes.Lookup(expression(value), tuple(entries.items()), expression(otherwise)))
+    pairs = tuple((constant(key), constant(entry)) for key, entry in entries.items())
+    return Column(nodes.Lookup(expression(value), pairs, expression(otherwise)))
 
 
 def function(of: Callable[..., Any], *arguments: object, returns: str | Type = "STRING") -> Column:
@@ -226,4 +234,6 @@ def function(of: Callable[..., Any], *arguments: object, returns: str | Type = "
 
 
 def _name_of(of: Callable[..., Any]) -> str:
-    return f"{of.__module__}:{of.__qualname__}"
+    """Objects that can be called, and methods of Python's own types, have not all of these names."""
+    module = getattr(of, "__module__", None) or "builtins"
+    return f"{module}:{getattr(of, '__qualname__', type(of).__qualname__)}"

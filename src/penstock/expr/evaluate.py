@@ -13,6 +13,7 @@ from penstock.expr.nodes import Expr
 from penstock.expr.variant_nodes import VariantCompare, VariantNode
 from penstock.expr.variant_values import evaluate_variant
 from penstock.schema import DOUBLE, Path, Type, fits
+from penstock.values import canonical
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
@@ -88,6 +89,7 @@ def conformed(value: Any, kind: Type) -> Any:
     """What a Python function returned, as the declared type has it."""
     if kind == DOUBLE and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
+    value = canonical(value, kind)
     if not fits(value, kind):
         raise TypeError(f"{value!r} is not {kind}")
     return value
@@ -97,7 +99,8 @@ def expression_key(expression: Expr) -> str:
     """The name under which a decoder leaves the value of a path that only it can follow."""
     assert isinstance(expression, (nodes.XPath, nodes.JsonPath))
     if isinstance(expression, nodes.XPath):
-        return f"xpath {expression.kind} {expression.path}"
+        prefixes = "".join(f" {prefix}={name}" for prefix, name in expression.namespaces)
+        return f"xpath {expression.kind} {expression.path}{prefixes}"
     return f"jsonpath {expression.query}"
 
 
@@ -113,7 +116,7 @@ def follow(value: Any, path: Path) -> Any:
 
 
 def compare(symbol: str, left: Any, right: Any, missing: bool | None) -> bool | None:
-    """Integers meet doubles as doubles, as everywhere in Spark."""
+    """Exact numbers meet doubles as doubles, as everywhere in Spark."""
     if left is None or right is None:
         return missing
     if isinstance(left, float) != isinstance(right, float):

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 from penstock.schema import Path, Type
 
 BODY, HEADER, ITEM = "body", "header", "item"
+NOW = "now"
 META = ("id", "parent", "index", "count")
-Value = str | int | float | bool | None
+Value = str | int | float | bool | date | datetime | Decimal | bytes | None
+"""A datetime is in UTC, and a Decimal has as many decimals as were written."""
+Namespaces = tuple[tuple[str, str], ...]
+"""Prefixes and the names that they stand for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,9 @@ def _expressions(value: object) -> Iterator[Expr]:
 
 
 def _exact(value: object) -> object:
-    """A key under which 1, 1.0 and true differ, as they do in a message."""
+    """A key under which 1, 1.0 and true differ, as they do in a message; and so do decimals of different types."""
+    if isinstance(value, Decimal):
+        return Decimal, str(value)
     return tuple(map(_exact, value)) if isinstance(value, tuple) else (type(value), value)
 
 
@@ -54,7 +62,7 @@ class Field(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Meta(Expr):
-    """What is known about the message beside its body: its `id`; the `parent`, `index` and `count` of a part."""
+    """What is known about the message beside its body: its `id`; the `parent`, `index` and `count` of a part; NOW."""
 
     name: str
 
@@ -187,6 +195,7 @@ class XPath(Expr):
 
     path: str
     kind: Type
+    namespaces: Namespaces = ()
 
 
 @dataclass(frozen=True, slots=True)

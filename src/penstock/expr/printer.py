@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import chain
 
 from penstock.expr import nodes
 from penstock.expr.nodes import Expr, Value
 from penstock.schema import BOOLEAN, DOUBLE, STRING, Array, Path, Type
+from penstock.values import text_of
 
 RESERVED = frozenset({
     "AND", "OR", "NOT", "IN", "IS", "NULL", "LIKE", "BETWEEN", "TRUE", "FALSE", "CASE", "WHEN", "THEN", "ELSE", "END"
@@ -72,11 +76,13 @@ def _print_call(expression: Expr) -> str:
             return f"lookup({', '.join([to_text(value), *pairs])}{_unless_null(', ', otherwise)})"
         case nodes.Function(_, returns, arguments, name):
             return _call("python", literal_text(name), literal_text(str(returns)), *map(to_text, arguments))
-        case nodes.XPath(path, kind):
+        case nodes.XPath(path, kind, namespaces):
             function = next(name for name, known in XPATH_KINDS.items() if known == kind)
-            return _call(function, literal_text(path))
+            return _call(function, *map(literal_text, (path, *chain.from_iterable(namespaces))))
         case nodes.JsonPath(query):
             return _call("jsonpath", literal_text(query))
+        case nodes.Meta(nodes.NOW):
+            return _call("now")
         case nodes.Meta(name):
             return _call("meta", literal_text(name))
     # Nodes made by `bind`, which nobody parses back.
@@ -114,7 +120,16 @@ def literal_text(value: Value) -> str:
     if isinstance(value, str):
         quote = '"' if "'" in value and '"' not in value else "'"
         return quote + value.replace(quote, quote * 2) + quote
-    return repr(value)
+    if isinstance(value, (int, float)):
+        return repr(value)
+    return f"{_typed(value)} '{text_of(value)}'"
+
+
+def _typed(value: Value) -> str:
+    """The word that stands before a text which means no text."""
+    if isinstance(value, datetime):
+        return "TIMESTAMP"
+    return "DATE" if isinstance(value, date) else "DECIMAL" if isinstance(value, Decimal) else "BINARY"
 
 
 def field_text(path: Path, root: str) -> str:

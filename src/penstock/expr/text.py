@@ -7,25 +7,28 @@ Keywords and function names may be written in any case; field names are case-sen
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from penstock.errors import BadExpression, PenstockError, did_you_mean
 from penstock.expr import nodes
-from penstock.expr.columns import expression, meta
 from penstock.expr.functions import FUNCTIONS
+from penstock.expr.literals import TYPED
 from penstock.expr.nodes import Expr
-from penstock.expr.printer import INFIX, RESERVED, ROOTS, XPATH_KINDS, to_text
+from penstock.expr.printer import INFIX, RESERVED, ROOTS, to_text
+from penstock.expr.special import SPECIAL, special
 from penstock.expr.tokens import Token, place, tokenize
-from penstock.schema import Path, from_ddl
+from penstock.schema import Path
 
 __all__ = ["parse", "to_text"]
 
 _COMPARISONS = {"=": "==", "==": "==", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _CONSTANTS: dict[str, nodes.Value] = {"TRUE": True, "FALSE": False, "NULL": None}
 _OPERATORS = {symbol: name for name, symbol in INFIX.items()}
-_SPECIAL = ("any", "select", "lookup", "jsonpath", "meta", "python", *XPATH_KINDS)
+_MOST_DIGITS = 1000
+_MOST_NESTED = 40
+_LONGEST_CHAIN = 200
+"""Operators one after the other make a deep tree too, and whoever walks a tree calls itself."""
+_DEEP = "name a part of it in a field of its own, with enrich"
 
 
 def parse(text: str) -> Expr:
@@ -46,7 +49,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = tokenize(text)
-        self.index = 0
+        self.index = self.depth = 0
 
     @property
     def next(self) -> Token:
@@ -85,12 +88,22 @@ class _Reader:
         expression = self.disjunction()
         if self.next.kind != "end":
             raise self.expected("an operator or the end")
+        if _depth(expression) > _LONGEST_CHAIN:
+            raise self.error(f"this is a chain of more than {_LONGEST_CHAIN} operators", self.tokens[0], _DEEP)
         return expression
 
+    def deeper(self, read: Callable[[], Expr]) -> Expr:
+        self.depth += 1
+        if self.depth > _MOST_NESTED:
+            raise self.error(f"this is nested more than {_MOST_NESTED} deep", fix=_DEEP)
+        found = read()
+        self.depth -= 1
+        return found
+
     def disjunction(self) -> Expr:
-        terms = [self.conjunction()]
+        terms = [self.deeper(self.conjunction)]
         while self.word("OR"):
-            terms.append(self.conjunction())
+            terms.append(self.deeper(self.conjunction))
         return nodes.Or(tuple(terms)) if len(terms) > 1 else terms[0]
 
     def conjunction(self) -> Expr:
@@ -100,7 +113,7 @@ class _Reader:
         return nodes.And(tuple(terms)) if len(terms) > 1 else terms[0]
 
     def negation(self) -> Expr:
-        return nodes.Not(self.negation()) if self.word("NOT") else self.comparison()
+        return nodes.Not(self.deeper(self.negation)) if self.word("NOT") else self.comparison()
 
     def comparison(self) -> Expr:
         left = self.sum()
@@ -161,7 +174,7 @@ class _Reader:
         if self.ahead("-") and self.tokens[self.index + 1].kind == "number":
             return nodes.Literal(self.literal())
         if self.symbol("-"):
-            return nodes.Call("subtract", (nodes.Literal(0), self.signed()))
+            return nodes.Call("subtract", (nodes.Literal(0), self.deeper(self.signed)))
         return self.primary()
 
     def primary(self) -> Expr:
@@ -172,7 +185,7 @@ class _Reader:
             return inner
         if self.word("CASE"):
             return self.case()
-        if token.kind in ("number", "text") or token.word in _CONSTANTS:
+        if token.kind in ("number", "text") or token.word in _CONSTANTS or self.typed():
             return nodes.Literal(self.literal())
         if token.kind not in ("name", "quoted") or token.word in RESERVED:
             raise self.expected("a value")
@@ -187,12 +200,32 @@ class _Reader:
         minus, token = self.symbol("-"), self.next
         if token.kind == "number":
             self.index += 1
-            digits = minus + token.text.replace("_", "")
-            return int(digits) if digits.lstrip("-").isdigit() else float(digits)
+            return self.number(minus + token.text.replace("_", ""), token)
         if not minus and (token.kind == "text" or token.word in _CONSTANTS):
             self.index += 1
             return _CONSTANTS[token.word] if token.word else token.unquoted
+        if not minus and self.typed():
+            self.index += 2
+            return self.typed_literal(token, self.tokens[self.index - 1])
         raise self.expected("a number" if minus else "a number, a text, TRUE, FALSE or NULL")
+
+    def typed(self) -> bool:
+        """Whether a word and a text come next that mean a date, an instant, an exact number or bytes."""
+        return self.next.word in TYPED and self.tokens[self.index + 1].kind == "text"
+
+    def typed_literal(self, word: Token, text: Token) -> nodes.Value:
+        read, looks = TYPED[word.word]
+        value = read(text.unquoted)
+        if value is None:
+            raise self.error(f"{text.text} is no {word.word}", text, f"write {word.word} '{looks}'")
+        return value
+
+    def number(self, digits: str, token: Token) -> int | float:
+        if digits.lstrip("-").isdigit():
+            if len(digits) > _MOST_DIGITS:
+                raise self.error(f"a number of {len(digits.lstrip('-')):,} digits", token)
+            return int(digits)
+        return float(digits)
 
     def case(self) -> Expr:
         subject = None if self.next.word == "WHEN" else self.disjunction()
@@ -235,63 +268,18 @@ class _Reader:
 
     def call(self, token: Token) -> Expr:
         name = token.text.lower()
-        if name not in FUNCTIONS and name not in _SPECIAL:
+        if name not in FUNCTIONS and name not in SPECIAL:
             raise self.error(f"there is no function {token.text!r}", token,
-                             did_you_mean(name, [*FUNCTIONS, *_SPECIAL]))  # fmt: skip
+                             did_you_mean(name, [*FUNCTIONS, *SPECIAL]))  # fmt: skip
         arguments = tuple(self.disjunction() for _ in self.listed())
         try:
-            return nodes.Call(name, arguments) if name in FUNCTIONS else _special(name, arguments)
+            return nodes.Call(name, arguments) if name in FUNCTIONS else special(name, arguments)
         except PenstockError as problem:
             raise self.error(problem.what, token, problem.fix) from None
 
 
-def _special(name: str, arguments: tuple[Expr, ...]) -> Expr:
-    if name in ("any", "select"):
-        if len(arguments) != 2:
-            fix = f"write {name}(lines, item.price > 5)"
-            raise BadExpression(f"{name} takes a collection and a condition", fix=fix)
-        return (nodes.AnyOf if name == "any" else nodes.Select)(*arguments)
-    if name == "lookup":
-        return _lookup(arguments)
-    texts = [part.value for part in arguments if isinstance(part, nodes.Literal) and isinstance(part.value, str)]
-    if name == "python":
-        return _python(texts, arguments[2:])
-    if len(texts) != 1 or len(arguments) != 1:
-        raise BadExpression(f"{name} takes one text in quotes")
-    if name == "meta":
-        return expression(meta(texts[0]))
-    if name == "jsonpath":
-        from penstock.expr.jsonpath import predicate
-
-        return predicate(texts[0])
-    from penstock.expr.xpath import checked
-
-    return nodes.XPath(checked(texts[0]), XPATH_KINDS[name])
-
-
-def _lookup(arguments: tuple[Expr, ...]) -> Expr:
-    if len(arguments) < 3:
-        raise BadExpression("lookup takes a value and pairs", fix="write lookup(status, 'P', 'pending', 'other')")
-    value, *rest = arguments
-    otherwise = rest.pop() if len(rest) % 2 else nodes.Literal(None)
-    parts = [part.value for part in rest if isinstance(part, nodes.Literal)]
-    if len(parts) < len(rest):
-        fix = "use CASE WHEN ... THEN ... END for computed values"
-        raise BadExpression("the pairs of lookup are literals", fix=fix)
-    return nodes.Lookup(value, tuple(zip(parts[::2], parts[1::2], strict=True)), otherwise)
-
-
-def _python(texts: list[str], arguments: tuple[Expr, ...]) -> Expr:
-    if len(texts) < 2:
-        fix = "write python('module:function', 'STRING', ...)"
-        raise BadExpression("python takes a function and its return type", fix=fix)
-    name, returns = texts[:2]
-    module, _, qualified = name.partition(":")
-    try:
-        function: Any = importlib.import_module(module)
-        for part in qualified.split("."):
-            function = getattr(function, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        fix = "name a function of an importable module, as in 'package.module:function'"
-        raise BadExpression(f"cannot import {name!r}: {error}", fix=fix) from None
-    return nodes.Function(function, from_ddl(f"value {returns}").fields[0][1], arguments, name)
+def _depth(tree: Expr) -> int:
+    level, depth = [tree], 0
+    while level:
+        level, depth = [child for node in level for child in node.children()], depth + 1
+    return depth

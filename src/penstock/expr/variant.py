@@ -1,19 +1,21 @@
 """Fit a checked expression to a schema: whatever looks inside a VARIANT becomes a node of `variant_nodes`.
 
-A comparison with null asks for a missing value where the type is known, and for JSON's null in a VARIANT.
+A number that is an alternative to a DOUBLE becomes one, and an exact one gets the type of all alternatives. To compare
+with null asks for a missing value where the type is known, and for JSON's null in a VARIANT.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from decimal import Decimal
 from typing import Any
 
 from penstock.errors import BadExpression, UnknownField
 from penstock.expr import nodes
 from penstock.expr.nodes import Expr, Field, Literal
 from penstock.expr.query import read_condition
-from penstock.expr.types import element_of, type_of
+from penstock.expr.types import NULL, element_of, type_of
 from penstock.expr.variant_nodes import (
     Segment,
     VariantCompare,
@@ -23,7 +25,8 @@ from penstock.expr.variant_nodes import (
     VariantPresent,
     Where,
 )
-from penstock.schema import EMPTY, VARIANT, Struct, Type, resolve
+from penstock.schema import DOUBLE, EMPTY, VARIANT, DecimalType, Struct, Type, resolve
+from penstock.values import exactly
 
 __all__ = ["VariantNode", "bind", "rebuild"]
 
@@ -68,7 +71,38 @@ def bind(expression: Expr, body: Struct, item: Type = EMPTY) -> Expr:
                 return _ground(read_condition(query), body)
             except UnknownField:
                 return expression
+        case nodes.Case(branches, otherwise) if _widens(wanted := type_of(expression, body, item)):
+            widened = tuple((again(test), _widened(value, wanted, body, item)) for test, value in branches)
+            return nodes.Case(widened, _widened(otherwise, wanted, body, item))
+        case nodes.Lookup(value, entries, otherwise) if _widens(wanted := type_of(expression, body, item)):
+            numbers = tuple((key, _as_number(entry, wanted)) for key, entry in entries)
+            return nodes.Lookup(again(value), numbers, _widened(otherwise, wanted, body, item))
+        case nodes.Call("coalesce", values) if _widens(wanted := type_of(expression, body, item)):
+            return nodes.Call("coalesce", tuple(_widened(value, wanted, body, item) for value in values))
     return rebuild(expression, again)
+
+
+def _widens(kind: Type) -> bool:
+    """Whether alternatives of this type may have another one."""
+    return kind == DOUBLE or isinstance(kind, DecimalType)
+
+
+def _widened(value: Expr, wanted: Type, body: Struct, item: Type) -> Expr:
+    """An alternative of a number: a narrower one among them gets the type of all."""
+    bound, kind = bind(value, body, item), type_of(value, body, item)
+    if kind in (wanted, NULL):
+        return bound
+    if isinstance(bound, Literal):
+        return Literal(_as_number(bound.value, wanted))
+    if isinstance(wanted, DecimalType):
+        return nodes.Call("to_decimal", (bound, Literal(wanted.precision), Literal(wanted.scale)))
+    return nodes.Call("to_double", (bound,))
+
+
+def _as_number(value: Any, wanted: Type) -> Any:
+    if value is None:
+        return None
+    return exactly(Decimal(value), wanted) if isinstance(wanted, DecimalType) else float(value)
 
 
 def rebuild(expression: Expr, change: Callable[[Expr], Expr]) -> Expr:

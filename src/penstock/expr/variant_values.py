@@ -10,10 +10,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from iregexp_check import check as is_portable_pattern
-
-from penstock.expr.functions import matches, search
 from penstock.expr.nodes import Expr, Literal
+from penstock.expr.patterns import cost, is_pattern, matches, search
 from penstock.expr.variant_nodes import (
     Every,
     Segment,
@@ -36,6 +34,8 @@ class _Nothing:
 NOTHING: Final = _Nothing()
 Look = Callable[..., Any]
 """`look(expression)` evaluates any expression; `look(expression, item)` does so for another item."""
+_MOST_STEPS = 100_000_000
+"""Of a pattern that the message itself brings; about a second."""
 
 
 def evaluate_variant(expression: Expr, look: Look) -> Any:
@@ -174,6 +174,8 @@ def _call(name: str, arguments: tuple[Expr, ...], look: Look) -> Any:
     if name == "length":
         return len(values[0]) if isinstance(values[0], (str, list, tuple, Mapping)) else NOTHING
     text, pattern = values
-    if not (isinstance(text, str) and isinstance(pattern, str) and is_portable_pattern(pattern)):
+    if not (isinstance(text, str) and isinstance(pattern, str) and is_pattern(pattern)):
         return False
+    if not isinstance(arguments[1], Literal) and len(text) * cost(pattern) > _MOST_STEPS:
+        raise ValueError(f"the message brings a pattern of too many steps for a text of {len(text):,} characters")
     return (matches if name == "match" else search)(text, pattern)

@@ -8,13 +8,31 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.formats.base import Decoded, DecodedBatch, Malformed, XPathColumns, malformed_body
-from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, VARIANT, Array, Map, Scalar, Struct, Type
+from penstock.schema import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    STRING,
+    TIMESTAMP,
+    VARIANT,
+    Array,
+    DecimalType,
+    Map,
+    Scalar,
+    Struct,
+    Type,
+)
 
 _SCALARS: dict[Scalar, pa.DataType] = {
     STRING: pa.string(),
     INTEGER: pa.int64(),
     DOUBLE: pa.float64(),
     BOOLEAN: pa.bool_(),
+    DATE: pa.date32(),
+    TIMESTAMP: pa.timestamp("us", "UTC"),
+    BINARY: pa.binary(),
     VARIANT: pa.string(),
 }
 
@@ -22,6 +40,8 @@ _SCALARS: dict[Scalar, pa.DataType] = {
 def arrow_type(kind: Type) -> pa.DataType:
     """Everything is nullable but the keys of a map. VARIANT is JSON text."""
     match kind:
+        case DecimalType(precision=precision, scale=scale):
+            return pa.decimal128(precision, scale)
         case Scalar():
             return _SCALARS[kind]
         case Array(element):
@@ -34,7 +54,7 @@ def arrow_type(kind: Type) -> pa.DataType:
 
 def with_xpaths(wanted: Struct, xpaths: XPathColumns) -> Struct:
     """The wanted fields, then `xpath_0`, `xpath_1`, ..."""
-    return Struct(wanted.fields + tuple((f"xpath_{index}", kind) for index, (_, kind) in enumerate(xpaths)))
+    return Struct(wanted.fields + tuple((f"xpath_{index}", column[1]) for index, column in enumerate(xpaths)))
 
 
 def no_body() -> Malformed:

@@ -12,8 +12,10 @@ from penstock.errors import BadSchema
 from penstock.formats.limits import MAX_BODY_BYTES, MAX_SHOWN
 from penstock.schema import Struct, Type
 
-XPathColumns: TypeAlias = tuple[tuple[str, Type], ...]
-"""XPath text and the type of its result. The results are extra fields `xpath_0`, `xpath_1`, ..."""
+BODY_TOO_LARGE = "BodyTooLarge"
+Namespaces: TypeAlias = tuple[tuple[str, str], ...]
+XPathColumns: TypeAlias = tuple[tuple[str, Type] | tuple[str, Type, Namespaces], ...]
+"""XPath text, the type of its result, and its prefixes. The results are extra fields `xpath_0`, `xpath_1`, ..."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,14 @@ class WrongValue(Exception):
         self.malformed = Malformed("WrongType", f"field '{path}' is {shorten(shown)}, expected {kind}")
 
 
+class TooLarge(WrongValue):
+    """Inside one decode only: a value that an engine could not hold."""
+
+    def __init__(self, reason: str) -> None:
+        Exception.__init__(self, reason)
+        self.malformed = Malformed(BODY_TOO_LARGE, reason)
+
+
 def shorten(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= MAX_SHOWN else line[: MAX_SHOWN - 3] + "..."
@@ -68,7 +78,7 @@ def malformed_body(reason: str) -> Malformed:
 def too_large(size: int) -> Malformed | None:
     if size <= MAX_BODY_BYTES:
         return None
-    return Malformed("BodyTooLarge", f"the body has {size:,} bytes, the limit is {MAX_BODY_BYTES:,}")
+    return Malformed(BODY_TOO_LARGE, f"the body has {size:,} bytes, the limit is {MAX_BODY_BYTES:,}")
 
 
 def read_text(raw: bytes) -> str | Malformed:

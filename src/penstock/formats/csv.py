@@ -45,7 +45,7 @@ class Csv:
         for name, kind in fields.fields:
             if not isinstance(kind, Scalar) or kind == VARIANT:
                 raise BadSchema(f"CSV cannot carry field {name!r}, which is {kind}",
-                                fix="declare STRING, BIGINT, DOUBLE or BOOLEAN")  # fmt: skip
+                                fix="declare single values, such as STRING, BIGINT or DATE")  # fmt: skip
         if len(delimiter) != 1 or len(quote) != 1 or delimiter == quote or {delimiter, quote} & set("\r\n"):
             raise BadSchema(f"delimiter {delimiter!r} and quote {quote!r} must be two single characters")
         object.__setattr__(self, "schema", fields)

@@ -26,10 +26,13 @@ class _Seen:
         if shapes != 1:
             return VARIANT if shapes else of_nothing
         if self.fields is not None:
-            return Struct(tuple((name, inner.kind()) for name, inner in self.fields.items()))
+            return self.struct() if self.fields else VARIANT
         if self.elements is not None:
             return Array(self.elements.kind(of_nothing=VARIANT))
         return _widest(self.scalars, VARIANT)
+
+    def struct(self) -> Struct:
+        return Struct(tuple((name, inner.kind()) for name, inner in (self.fields or {}).items()))
 
 
 def infer(samples: Iterable[bytes]) -> Struct:
@@ -47,10 +50,9 @@ def infer(samples: Iterable[bytes]) -> Struct:
             continue
         if root is not None and root.kind == "object":
             _see(root, seen)
-    kind = seen.kind()
-    if not isinstance(kind, Struct):
+    if seen.fields is None:
         raise BadSchema("no sample is a JSON object", fix="give other samples, or declare the schema")
-    return kind
+    return seen.struct()
 
 
 def _see(node: Node, seen: _Seen) -> None:

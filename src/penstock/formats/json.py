@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
-from penstock.formats import jsonbatch
+from penstock import values
+from penstock.formats import jsonbatch, jsonvariant
 from penstock.formats.base import (
     Decoded,
     DecodedBatch,
@@ -24,7 +26,20 @@ from penstock.formats.base import (
 )
 from penstock.formats.jsontext import Node, NotJson, parse
 from penstock.formats.scalars import in_range, is_missing
-from penstock.schema import BOOLEAN, INTEGER, STRING, VARIANT, Array, Map, Scalar, SchemaLike, Struct, Type
+from penstock.schema import (
+    BOOLEAN,
+    DOUBLE,
+    INTEGER,
+    STRING,
+    VARIANT,
+    Array,
+    DecimalType,
+    Map,
+    Scalar,
+    SchemaLike,
+    Struct,
+    Type,
+)
 from penstock.schema import schema as read_schema
 
 
@@ -54,7 +69,7 @@ class Json:
         return jsonbatch.decode_batch(bodies, wanted, decode)
 
     def encode(self, fields: Mapping[str, Any]) -> bytes:
-        return msgspec.json.encode(_written(fields, self.schema))
+        return msgspec.json.encode(written(fields, self.schema))
 
 
 def decode(raw: bytes, wanted: Struct) -> Decoded:
@@ -77,11 +92,11 @@ def decode(raw: bytes, wanted: Struct) -> Decoded:
 
 def _struct(node: Node, kind: Struct, path: str) -> dict[str, Any]:
     kinds = dict(kind.fields)
-    values: dict[str, Any] = dict.fromkeys(kinds)
+    found: dict[str, Any] = dict.fromkeys(kinds)
     for name, inner in node.members:
         if name in kinds:
-            values[name] = _value(inner, kinds[name], f"{path}.{name}" if path else name)
-    return values
+            found[name] = _value(inner, kinds[name], f"{path}.{name}" if path else name)
+    return found
 
 
 def _value(node: Node, kind: Type, path: str) -> Any:
@@ -105,12 +120,21 @@ def _scalar(node: Node, kind: Scalar, path: str) -> Any:
     if kind == STRING:
         return node.string if node.kind == "string" else node.text
     if kind == VARIANT:
-        return _variant(node, path)
+        return jsonvariant.read(node.text, path)
     if kind == BOOLEAN:
         return {"true": True, "false": False}.get(node.kind)
+    if kind not in (INTEGER, DOUBLE):
+        return _from_text(node, kind)
     if node.kind != "number":
         return None
     return _integer(node.text) if kind == INTEGER else _double(node.text)
+
+
+def _from_text(node: Node, kind: Scalar) -> Any:
+    """Dates, instants and bytes are strings; exact numbers are numbers, or strings for those who fear doubles."""
+    if node.kind == "string":
+        return values.read(node.string, kind)
+    return values.read(node.text, kind) if node.kind == "number" and isinstance(kind, DecimalType) else None
 
 
 def _integer(text: str) -> int | None:
@@ -124,27 +148,20 @@ def _double(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _variant(node: Node, path: str) -> Any:
-    """The plain Python value. An integer beyond 64 bits is a float, as it is in Spark's VARIANT."""
-
-    def number(text: str) -> int | float:
-        integer = _integer(text)
-        value = _double(text) if integer is None else integer
-        if value is None:
-            raise WrongValue(path, text, VARIANT)
-        return value
-
-    return json.loads(node.text, parse_int=number, parse_float=number)
-
-
-def _written(value: Any, kind: Type | None) -> Any:
-    """The value as it is written: fields that are missing are left out, nulls of arrays, maps and VARIANTs stay."""
+def written(value: Any, kind: Type | None) -> Any:
+    """What msgspec has to write: fields that are missing are left out, nulls of arrays, maps and VARIANTs stay."""
     match kind:
         case Struct() if isinstance(value, Mapping):
-            kept = ((name, _written(inner, kind.get(name))) for name, inner in value.items())
+            kept = ((name, written(inner, kind.get(name))) for name, inner in value.items())
             return {name: inner for name, inner in kept if inner is not None}
         case Array(element) if value is not None:
-            return [_written(inner, element) for inner in value]
+            return [written(inner, element) for inner in value]
         case Map(inner_kind) if value is not None:
-            return {name: _written(inner, inner_kind) for name, inner in value.items()}
+            return {name: written(inner, inner_kind) for name, inner in value.items()}
+    if kind == VARIANT:
+        return None if is_missing(value) else value
+    if isinstance(value, Decimal):
+        return msgspec.Raw(values.text_of(value).encode())
+    if isinstance(value, datetime):
+        return values.text_of(value)
     return None if is_missing(value) else value

@@ -23,7 +23,7 @@ from penstock.formats.arrow import arrow_type, no_body
 from penstock.formats.base import Decoded, DecodedBatch, Malformed
 from penstock.formats.compiled import columns
 from penstock.formats.jsonrecords import Records, struct_column
-from penstock.formats.limits import MAX_BODY_BYTES, MAX_DEPTH
+from penstock.formats.limits import MAX_BODY_BYTES, MAX_DEPTH, MAX_VARIANT_BYTES, MAX_VARIANT_KEY
 from penstock.schema import Struct
 
 Definition: TypeAlias = Callable[[bytes, Struct], Decoded]
@@ -34,6 +34,9 @@ _ROWS_AT_ONCE = 2048
 _REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _MAY_OVERFLOW = re.compile(rb"[eE]\+?[0-9]{3}|[0-9]{200}")
+_LONG_STRING = re.compile(rb'"[^"]{%d}' % MAX_VARIANT_KEY)
+_AT_THE_ENDS = re.compile(rb'"(?:0001|9999)-[0-9]{2}-[0-9]{2}[Tt ][^"Zz]*"|\\u00[23]')
+"""An instant that may lie in another year in UTC, beyond those that there are, also if its digits are escapes."""
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
 _SHORTEST_TOO_DEEP = 2 * (MAX_DEPTH + 1)
 
@@ -132,6 +135,8 @@ def _needs_a_look(bodies: pa.Array, records: Records) -> bool:
         return True
     if pc.max(pc.binary_length(bodies)).as_py() >= _SHORTEST_TOO_DEEP:
         return True
+    if records.has_instants and pc.any(pc.match_substring_regex(bodies, _AT_THE_ENDS.pattern)).as_py():
+        return True
     try:
         bodies.cast(pa.string())
     except pa.ArrowInvalid:
@@ -140,10 +145,12 @@ def _needs_a_look(bodies: pa.Array, records: Records) -> bool:
 
 
 def _looks_harmless(raw: bytes, records: Records) -> bool:
-    """msgspec does not look into strings it skips, nor at depth, nor at the numbers of a VARIANT."""
+    """msgspec does not look into strings it skips, nor at depth, the numbers of a VARIANT, or what day it is in UTC."""
     if records.has_odd_names or len(raw) > MAX_BODY_BYTES or _is_too_deep(raw):
         return False
-    if records.has_variant and _MAY_OVERFLOW.search(raw):
+    if records.has_instants and _AT_THE_ENDS.search(raw):
+        return False
+    if records.has_variant and (_MAY_OVERFLOW.search(raw) or _may_be_too_large(raw)):
         return False
     if raw.isascii():
         return True
@@ -152,6 +159,11 @@ def _looks_harmless(raw: bytes, records: Records) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _may_be_too_large(raw: bytes) -> bool:
+    """For a VARIANT: the body, or some text in it, is longer than a VARIANT or a key inside one may be."""
+    return len(raw) > MAX_VARIANT_KEY and (len(raw) > MAX_VARIANT_BYTES or _LONG_STRING.search(raw) is not None)
 
 
 def _is_too_deep(raw: bytes) -> bool:

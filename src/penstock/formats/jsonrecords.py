@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import date, datetime
 from itertools import chain
 from typing import Annotated, Any
 
@@ -11,8 +12,26 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.formats.arrow import arrow_type
+from penstock.formats.jsondecimals import exact_text, read_exact
+from penstock.formats.jsonvariant import plain
 from penstock.formats.scalars import LARGEST, SMALLEST
-from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, VARIANT, Array, Map, Struct, Type
+from penstock.schema import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    STRING,
+    TIMESTAMP,
+    VARIANT,
+    Array,
+    DecimalType,
+    Map,
+    Struct,
+    Type,
+    holds,
+)
+from penstock.values import text_of
 
 _Reader = Callable[[list[Any]], list[Any]]
 _NULL = b"null"
@@ -21,6 +40,9 @@ _SCALARS: dict[Type, Any] = {
     INTEGER: Annotated[int, msgspec.Meta(ge=SMALLEST, le=LARGEST)] | None,
     DOUBLE: float | None,
     BOOLEAN: bool | None,
+    DATE: date | None,
+    TIMESTAMP: Annotated[datetime, msgspec.Meta(tz=True)] | None,
+    BINARY: bytes | None,
     VARIANT: msgspec.Raw,
 }
 
@@ -33,14 +55,15 @@ class Records:
     """
 
     def __init__(self, wanted: Struct) -> None:
-        self.has_variant = _holds(wanted, lambda kind: kind == VARIANT)
-        self.has_odd_names = _holds(wanted, lambda kind: isinstance(kind, Struct) and _is_odd(kind))
+        self.has_variant = holds(wanted, lambda kind: kind == VARIANT)
+        self.has_instants = holds(wanted, lambda kind: kind == TIMESTAMP)
+        self.has_odd_names = holds(wanted, lambda kind: isinstance(kind, Struct) and _is_odd(kind))
         self._classes: dict[Struct, type[msgspec.Struct]] = {}
         self.strict: Callable[[bytes], Any]
         self.lenient: Callable[[bytes], Any]
-        self.strict = msgspec.json.Decoder(self._class(wanted, _SCALARS, self._classes)).decode
+        self.strict = _decoder(self._class(wanted, _SCALARS, self._classes))
         raw_strings = {**_SCALARS, STRING: msgspec.Raw}
-        self.lenient = msgspec.json.Decoder(self._class(wanted, raw_strings, {})).decode
+        self.lenient = _decoder(self._class(wanted, raw_strings, {}))
 
     def from_value(self, value: Any, kind: Type) -> Any:
         """What `strict` would have made, from what the definition made."""
@@ -53,6 +76,8 @@ class Records:
                 return [self.from_value(inner, element) for inner in value]
             case Map(inner_kind):
                 return {name: self.from_value(inner, inner_kind) for name, inner in value.items()}
+        if isinstance(kind, DecimalType):
+            return text_of(value)
         return msgspec.Raw(msgspec.json.encode(value)) if kind == VARIANT else value
 
     def _class(
@@ -66,7 +91,7 @@ class Records:
                     return list[annotation(element)] | None  # type: ignore[misc]
                 case Map(value):
                     return dict[str, annotation(value)] | None  # type: ignore[misc]
-            return scalars[inner]
+            return exact_text(inner) | None if isinstance(inner, DecimalType) else scalars[inner]
 
         if kind not in known:
             fields = [(f"f{index}", annotation(inner), None) for index, (_, inner) in enumerate(kind.fields)]
@@ -76,14 +101,9 @@ class Records:
         return known[kind]
 
 
-def _holds(kind: Type, test: Callable[[Type], bool]) -> bool:
-    """Whether the type, or one inside it, passes the test."""
-    match kind:
-        case Struct(fields):
-            return test(kind) or any(_holds(inner, test) for _, inner in fields)
-        case Array(inner) | Map(inner):
-            return _holds(inner, test)
-    return test(kind)
+def _decoder(kind: type[msgspec.Struct]) -> Callable[[bytes], Any]:
+    """Exact numbers are read from the text that was written, never from a double."""
+    return msgspec.json.Decoder(kind, dec_hook=read_exact, float_hook=str).decode
 
 
 def _is_odd(kind: Struct) -> bool:
@@ -119,7 +139,9 @@ def _column(kind: Type, values: list[Any]) -> pa.Array:
             items = _column(inner, list(chain.from_iterable(value.values() for value in _present(values))))
             return pa.MapArray.from_arrays(_offsets(values), keys, items, type=arrow_type(kind))
     if kind == VARIANT:
-        return pa.array([_written(value) for value in values], pa.string())
+        return pa.array([_variant(value) for value in values], pa.string())
+    if isinstance(kind, DecimalType):
+        return pa.array(values, pa.string()).cast(arrow_type(kind))
     try:
         return pa.array(values, arrow_type(kind))
     except pa.ArrowTypeError:
@@ -153,6 +175,13 @@ def _written(value: msgspec.Raw | None) -> str | None:
         return None
     raw = bytes(value)
     return None if raw == _NULL else raw.decode("utf-8")
+
+
+def _variant(value: msgspec.Raw | None) -> str | None:
+    if value is None:
+        return None
+    raw = bytes(value)
+    return None if raw == _NULL else plain(raw).decode("utf-8")
 
 
 def _string(value: str | msgspec.Raw | None) -> str | None:

@@ -10,3 +10,9 @@ MAX_DEPTH = 500
 
 MAX_SHOWN = 40
 """Characters of a wrong value that a reason repeats."""
+
+MAX_VARIANT_BYTES = 16 * 1024 * 1024
+"""JSON text of one VARIANT. Spark holds 128 MiB of its own form of it, which may be three times as long as the text."""
+
+MAX_VARIANT_KEY = 50_000
+"""Characters (of UTF-16) of a key inside a VARIANT: what Spark's parser takes."""

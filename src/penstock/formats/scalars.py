@@ -6,8 +6,10 @@ import math
 import re
 from typing import Any
 
+from penstock import values
 from penstock.formats.base import WrongValue
-from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Scalar
+from penstock.schema import BINARY, BOOLEAN, DOUBLE, INTEGER, STRING, Scalar
+from penstock.values import text_of
 
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
 _MOST_DIGITS = 19
@@ -25,7 +27,7 @@ def in_range(digits: str) -> int | None:
 
 
 def parse_scalar(text: str, kind: Scalar, path: str) -> Any:
-    """The value, or WrongValue. Spaces around numbers and booleans do not count; text is kept as it is."""
+    """The value, or WrongValue. Spaces around it do not count, nor inside base64; text is kept as it is."""
     if kind == STRING:
         return text
     word = text.strip(_SPACES)
@@ -38,6 +40,8 @@ def parse_scalar(text: str, kind: Scalar, path: str) -> Any:
         value = number if math.isfinite(number) else None
     elif kind == BOOLEAN:
         value = {"true": True, "false": False}.get(word)
+    else:
+        value = values.read("".join(word.split()) if kind == BINARY else word, kind)
     if value is None:
         raise WrongValue(path, f'"{text}"', kind)
     return value
@@ -49,6 +53,4 @@ def is_missing(value: Any) -> bool:
 
 
 def write_scalar(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return repr(value) if isinstance(value, float) else str(value)
+    return text_of(value)

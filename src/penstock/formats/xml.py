@@ -57,7 +57,7 @@ class Xml:
             values = compiled(xpaths).evaluate(root)
         except WrongValue as error:
             return error.malformed
-        except etree.XPathError as error:
+        except Exception as error:  # whatever one document does to libxml2, the others of its batch go on
             return Malformed("WrongType", f"XPath cannot be evaluated: {error}")
         return fields | {f"xpath_{index}": value for index, value in enumerate(values)}
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from confluent_kafka import KafkaError, TopicPartition
-
+from penstock.confluent import OUT_OF_RANGE, KafkaError, TopicPartition
 from penstock.errors import BadEndpoint
 from penstock.kafka import topic
 from penstock.kafka.client import ANSWER_SECONDS, Place, Trouble, consumer
@@ -62,7 +61,7 @@ class Reader:
     def _check(self, error: Any, partition: int) -> None:
         if error.code() == KafkaError._PARTITION_EOF or error.retriable():
             return
-        if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+        if error.code() in OUT_OF_RANGE:
             raise removed(self.place, partition)
         raise self.place.failed("answer a reader", error)
 

@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
-
+from penstock.confluent import KafkaError, KafkaException, TopicPartition, said
 from penstock.errors import BadEndpoint
-from penstock.kafka.client import ANSWER_SECONDS, SEND_SECONDS, Place, Trouble, consumer, producer, said
+from penstock.kafka.client import ANSWER_SECONDS, SEND_SECONDS, Place, Trouble, consumer, producer
 from penstock.kafka.topic import patiently
 
 _POLL_EVERY = 1000

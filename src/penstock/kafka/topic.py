@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import NewTopic
-
+from penstock.confluent import GONE, KafkaError, KafkaException, NewTopic, TopicPartition
 from penstock.endpoints.kafka import EARLIEST, LATEST, Offsets
 from penstock.errors import BadEndpoint, did_you_mean
 from penstock.kafka.client import ANSWER_SECONDS, Place, Trouble, admin
@@ -105,8 +103,7 @@ def patiently(ask: Callable[[float], _T], place: Place, doing: str, trouble: Tro
         except KafkaException as error:
             what = error.args[0]
             if not _passes(what) or time.monotonic() + _PAUSE > deadline:
-                gone = what.code() in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN)
-                raise place.failed(doing, trouble.last if gone else error) from None
+                raise place.failed(doing, trouble.last if what.code() in GONE else error) from None
         time.sleep(_PAUSE)
 
 

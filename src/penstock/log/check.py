@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.log.errors import Damaged, LogInUse
@@ -12,7 +12,8 @@ from penstock.log.settings import Settings
 from penstock.log.store.disk import Disk, RealDisk
 from penstock.log.store.finding import Finding
 from penstock.log.store.index import NEVER
-from penstock.log.store.opening import is_torn, segments_of
+from penstock.log.store.mark import read_mark
+from penstock.log.store.opening import is_torn, lost_file, segments_of
 from penstock.log.store.recovery import scan
 from penstock.log.store.segment import Segment
 from penstock.log.topics import KAFKA_NOTE, Topics
@@ -41,7 +42,7 @@ class Checked:
 def check(directory: Path, disk: Disk | None = None) -> Checked:
     """Read all segments of the log in `directory`. While a process writes it, its last messages are not judged."""
     disk = disk or RealDisk()
-    if "topics" not in disk.names(directory):
+    if directory.is_file() or "topics" not in disk.names(directory):
         raise Damaged(f"{directory} holds no log", None, "give the directory that the log was opened with")
     notes: list[str] = []
     in_use = _in_use(disk, directory)
@@ -82,10 +83,15 @@ def _in_use(disk: Disk, directory: Path) -> str | None:
 
 
 def _check_partition(disk: Disk, directory: Path, found: _Found, in_use: bool) -> None:
+    marked = read_mark(disk, directory) or 0  # before the names: who writes now may begin a segment
     segments = segments_of(disk, directory, Settings().index_every)
+    gone = lost_file(directory, segments, marked)
+    if gone is not None:
+        found.damages.append(replace(gone, done="not changed"))
+        marked = 0
     for segment in segments:
         try:
-            _check_segment(segment, found, in_use)
+            _check_segment(segment, found, in_use, marked)
         finally:
             segment.close()
     for name in disk.names(directory):
@@ -94,13 +100,13 @@ def _check_partition(disk: Disk, directory: Path, found: _Found, in_use: bool) -
             found.notes.append(f"{directory / name}: {reason}")
 
 
-def _check_segment(segment: Segment, found: _Found, in_use: bool) -> None:
+def _check_segment(segment: Segment, found: _Found, in_use: bool, marked: int) -> None:
     size = segment.file.size()
     result = scan(segment.file.map(size), segment.base, segment.every, limit=segment.limit, see=_counting(found))
     found.segments += 1
     found.bytes += size
     index, last, place = segment.stored_index(), segment.limit is None, str(segment.path)
-    durable = max(result.durable, NEVER if index is None else index.end) if last else segment.limit
+    durable = max(result.durable, marked, NEVER if index is None or not size else index.end) if last else segment.limit
     assert durable is not None
     for damage in result.damages:
         after = damage.next if damage.next is not None else (durable if durable > damage.first else None)

@@ -25,6 +25,10 @@ class UnknownTopic(LogError):
     """A topic or a partition that this log does not have."""
 
 
+class TopicDeleted(UnknownTopic):
+    """A topic that was there and was deleted; one that has its name now is another."""
+
+
 class LogInUse(LogError):
     """A directory whose log another process has open."""
 
@@ -64,6 +68,10 @@ class BadProducer(LogError):
 
 class StaleProducer(BadProducer):
     """A producer of an epoch that a newer one has ended."""
+
+
+class ForgottenPush(StaleProducer):
+    """Messages that a producer pushes again, so late that it is no longer known where they are."""
 
 
 class WrongSequence(BadProducer):

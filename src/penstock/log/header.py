@@ -20,6 +20,8 @@ NOBODY = -1
 """The producer of messages that nobody numbered."""
 SEVERAL = -2
 """The producer of a frame whose runs say who produced what."""
+LAST = (1 << 63) - 1
+"""The largest offset or number that a frame can hold."""
 RUN = np.dtype([("producer", "<i8"), ("sequence", "<i8"), ("epoch", "<i4"), ("count", "<u4")])
 _HEADER = struct.Struct("<4sHHIIIIIIiIQqqqqqq")
 _CHECKSUM = struct.Struct("<Q")
@@ -80,13 +82,30 @@ def parse_header(view: memoryview) -> Header:
     return header
 
 
+def number_of(sequence: int, place: int) -> int:
+    """The number of a message behind the first of a run of a producer.
+
+    A push beyond the largest number is refused; but it was not always, and what is stored can be read.
+    """
+    return min(sequence + place, LAST)
+
+
+def can_be_counted(header: Header) -> bool:
+    """Whether the offsets and numbers of all its messages, and those after them, can be."""
+    last = LAST - header.messages
+    return -1 <= header.base <= last and (  # -1 until a log gives it an offset
+        header.producer in (NOBODY, SEVERAL)
+        or (header.producer >= 0 and header.epoch >= 0 and 0 <= header.sequence <= last)
+    )
+
+
 def cut_runs(runs: Sequence[Run], start: int, stop: int) -> list[Run]:
     """The runs of the messages at the places `start` to `stop`."""
     cut, place = [], 0
     for run in runs:
         begin, end = max(start, place), min(stop, place + run.messages)
         if begin < end:
-            sequence = run.sequence if run.producer == NOBODY else run.sequence + begin - place
+            sequence = run.sequence if run.producer == NOBODY else number_of(run.sequence, begin - place)
             cut.append(run._replace(sequence=sequence, messages=end - begin))
         place += run.messages
     return cut

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
 
 from penstock.errors import BadExpression
 from penstock.expr import functions, nodes
 from penstock.expr.functions import FUNCTIONS
 from penstock.expr.nodes import Expr, Field, Literal
-from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, VARIANT, Array, Struct, Type
+from penstock.schema import BINARY, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, VARIANT, Array, Struct, Type
 
 _EXACT = 2**53
 """Integers beyond it are not all doubles."""
@@ -129,10 +131,18 @@ def _family(value: Expr) -> Type | None:
             return BOOLEAN
         case Literal(int(number)):
             return DOUBLE if -_EXACT <= number <= _EXACT else INTEGER
-        case Literal(float()):
+        case Literal(float()) | Literal(Decimal()):
             return DOUBLE
+        case Literal(datetime()):
+            return TIMESTAMP
+        case Literal(date()):
+            return DATE
+        case Literal(bytes()):
+            return BINARY
         case Literal(str()) | Field(root=nodes.HEADER):
             return STRING
+        case nodes.Meta(nodes.NOW):
+            return TIMESTAMP
         case nodes.Meta(name):
             return STRING if name in ("id", "parent") else DOUBLE
         case nodes.Call(name, _) if name in FUNCTIONS:
@@ -153,6 +163,6 @@ def _taken(name: str, arguments: tuple[Expr, ...], expected: Type | None) -> lis
 def _type(kind: functions.Kind) -> Type | None:
     if kind == functions.NUMBER:
         return DOUBLE
-    if isinstance(kind, str) or (isinstance(kind, Array) and isinstance(kind.element, str)):
+    if isinstance(kind, (str, tuple)) or (isinstance(kind, Array) and isinstance(kind.element, str)):
         return None
     return DOUBLE if kind == INTEGER else kind

@@ -14,10 +14,13 @@ class Last(Protocol):
 
     writes: int
     syncs: int
+    name: str
     remedy: str
     """What to do when it cannot be written to."""
-    fsyncs: bool
-    """Whether it can promise `fsynced`."""
+    unavailable: type[NotAcknowledged]
+    """The error of a push that it does not answer in time."""
+    unsynced: tuple[str, str] | None
+    """Why it cannot promise `fsynced`, and what to do about that; None if it can."""
     timeout: float | None
     """Seconds after which a push that waits for it fails; None if writing is done when `write` returns."""
     stall: float

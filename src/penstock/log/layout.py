@@ -17,7 +17,9 @@ from penstock.log.header import (
     KEYS,
     LARGEST_FRAME,
     LARGEST_MESSAGE,
+    LAST,
     MAGIC,
+    NOBODY,
     OFFSETS,
     RUN,
     SEVERAL,
@@ -25,6 +27,7 @@ from penstock.log.header import (
     VERSION,
     Header,
     Run,
+    can_be_counted,
 )
 
 Integers = npt.NDArray[np.int64]
@@ -133,12 +136,21 @@ def check_structure(data: memoryview, header: Header) -> None:
         header.runs and int(parts.runs["count"].sum(dtype=np.int64)) != header.messages
     ):
         raise BadFrame("a frame whose runs do not fit its messages")
+    if not can_be_counted(header) or not _can_be_counted(parts.runs):
+        raise BadFrame("a frame with offsets or numbers that cannot be")
     times = parts.times
     found = (header.earliest, header.earliest) if times is None else (int(times.min()), int(times.max()))
     if found != (header.earliest, header.latest):
         raise BadFrame("a frame whose times do not fit its header")
     if parts.offsets is not None and (parts.offsets[0] != header.base or (np.diff(parts.offsets) <= 0).any()):
         raise BadFrame("a frame whose messages are not in order")
+
+
+def _can_be_counted(runs: npt.NDArray[Any]) -> bool:
+    nobody, numbers = runs["producer"] == NOBODY, runs["sequence"]
+    counted = (runs["producer"] >= 0) & (runs["epoch"] >= 0)
+    counted &= (numbers >= 0) & (numbers <= LAST - runs["count"].astype(np.int64))
+    return bool((nobody | counted).all())
 
 
 def _add(parts: list[Any], column: Column, *, nullable: bool) -> None:

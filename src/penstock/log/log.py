@@ -6,21 +6,24 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import MappingProxyType
 
-from penstock.log.errors import BadSettings, LogClosed, UnknownTopic
+from penstock.log.errors import BadSettings, LogClosed, NotAcknowledged, UnknownTopic
 from penstock.log.frame import Frame
 from penstock.log.groups import Groups
 from penstock.log.identities import Identities
 from penstock.log.kafka.connect import connect
-from penstock.log.partition import OpenLast, Partition
-from penstock.log.records import Ends, ProducerIdentity, Reading, Receipt, Statistics, Topic
+from penstock.log.levels.shared import SharedMemory
+from penstock.log.partition import OpenLast, Partition, deleted
+from penstock.log.records import Ends, PartitionStatistics, ProducerIdentity, Reading, Receipt, Statistics, Topic
 from penstock.log.settings import Acknowledge, Settings
 from penstock.log.statistics import partition_statistics
 from penstock.log.store.commit import Committer
 from penstock.log.store.disk import Disk, RealDisk
 from penstock.log.store.finding import Finding
+from penstock.log.store.openfiles import most_open
 from penstock.log.store.retention import retain_every
 from penstock.log.topics import KAFKA_NOTE, Topics
 from penstock.log.waiting import Answer
@@ -37,14 +40,24 @@ class Log:
     def __init__(self, directory: Path, settings: Settings | None = None, disk: Disk | None = None) -> None:
         self.directory, self.settings = Path(directory), settings or Settings()
         self._disk = disk or RealDisk()
-        self._disk.make_directory(self.directory)
-        self._lock = self._disk.lock(self.directory / "lock")
+        most_open()  # or it says that too few files are allowed, before anything is written
+        try:
+            self._disk.make_directory(self.directory)
+            self._lock = self._disk.lock(self.directory / "lock")
+        except (NotADirectoryError, FileNotFoundError, PermissionError) as error:
+            raise BadSettings(f"there can be no log: {error.strerror}", str(self.directory),
+                              "name a directory that you may write to; it is made if need be") from None  # fmt: skip
         self._closed = False
         self._opening = threading.Lock()
         self._partitions: dict[tuple[str, int], Partition] = {}
         try:
+            self._disk.make_private(self.directory)
+            self._shared = SharedMemory(self._disk, self.directory)
             self._topics = Topics(self._disk, self.directory / "topics")
+            self._topics.finish_deletions()
+            self._topics.identify()
             self._groups = Groups(self._disk, self.directory)
+            self._groups.settle(self._topics.known)
             self._identities = Identities(self._disk, self.directory)
             self._kafka = None if self.settings.last is None else connect(self.settings.last)
             self._committer = Committer(self.settings.flush_after, retain_every(self.settings.retention))
@@ -69,27 +82,58 @@ class Log:
             self._open(made)
             return made
 
+    def delete(self, topic: str, identity: str = "") -> None:
+        """Remove a topic with all its messages, and how far groups have read it, for good; with its identity, no other.
+
+        Whoever reads or writes it is told `TopicDeleted`. A kill on the way leaves all of it or nothing.
+        """
+        with self._opening:
+            self._partition(topic, 0, identity)
+            found = self._topics.find(topic, 0)
+            if self._kafka is not None:
+                raise BadSettings(f"the messages of topic {topic!r} are in Kafka", str(self.directory),
+                                  "delete it there; then remove its directory, while the log is closed")  # fmt: skip
+            partitions = [self._partitions[topic, number] for number in range(found.partitions)]
+            with ExitStack() as resting:
+                for partition in partitions:
+                    resting.enter_context(partition.at_rest())
+                try:
+                    files = self._topics.delete(topic)
+                except OSError as error:
+                    raise NotAcknowledged(f"topic {topic!r} cannot be deleted: {error}", str(self.directory),
+                                          "mend the disk") from None  # fmt: skip
+                for partition in partitions:
+                    del self._partitions[topic, partition.number]
+                    self._committer.watched.remove(partition)
+                    partition.delete()
+            with suppress(OSError):  # the next to open the log removes what is left
+                self._disk.remove_directory(files)
+            with suppress(NotAcknowledged):  # and forgets the offsets, which are of no other topic
+                self._groups.settle(self._topics.known)
+
     def topics(self) -> Mapping[str, Topic]:
         return MappingProxyType(dict(self._topics.known))
 
     def append(
         self, topic: str, partition: int, frame: Frame, acknowledge: Acknowledge = Acknowledge.FSYNCED, *,
-        ask: bool = True,
-    ) -> Future[Receipt]:
+        ask: bool = True, identity: str = "",
+    ) -> Future[Receipt]:  # fmt: skip
         """Give messages their offsets. The future ends when they are as safe as `acknowledge` says, or cannot be.
 
-        Who appends many at once says so by `ask=False`, and calls `ask` behind the last one.
+        Who appends many at once says so by `ask=False`, and calls `ask` behind the last one. Who gives the `identity`
+        of the topic writes to no other one of its name.
         """
-        return self._partition(topic, partition).append(frame, acknowledge, ask=ask)
+        return self._partition(topic, partition, identity).append(frame, acknowledge, ask=ask)
 
     def append_singles(
-        self, topic: str, partition: int, frames: Sequence[Frame], acknowledge: Acknowledge, answers: Sequence[Answer]
-    ) -> bool:
+        self, topic: str, partition: int, frames: Sequence[Frame], acknowledge: Acknowledge, answers: Sequence[Answer],
+        identity: str = "",
+    ) -> bool:  # fmt: skip
         """Many frames of one message each at once, which costs less than one after the other; then call `ask`.
 
         False if nothing was done, because there is no room now or something is wrong: append them one by one.
         """
-        return self._partition(topic, partition).append_singles(frames, acknowledge, answers)
+        return self._partition(topic, partition, identity).append_singles(frames, acknowledge, answers)
 
     def ask(self, topic: str, partition: int) -> None:
         """Have what was appended without asking written, if somebody waits for that or there is enough of it."""
@@ -97,23 +141,24 @@ class Log:
 
     def try_append(
         self, topic: str, partition: int, frame: Frame, acknowledge: Acknowledge = Acknowledge.FSYNCED, *,
-        ask: bool = True,
-    ) -> Future[Receipt] | None:
+        ask: bool = True, identity: str = "",
+    ) -> Future[Receipt] | None:  # fmt: skip
         """As `append`, for who must not wait: None if there is no room now."""
-        return self._partition(topic, partition).try_append(frame, acknowledge, ask=ask)
+        return self._partition(topic, partition, identity).try_append(frame, acknowledge, ask=ask)
 
     def read(
-        self, topic: str, partition: int, offset: int, *, most_bytes: int = MOST_BYTES, most_messages: int | None = None
-    ) -> Reading:
+        self, topic: str, partition: int, offset: int, *, most_bytes: int = MOST_BYTES,
+        most_messages: int | None = None, identity: str = "",
+    ) -> Reading:  # fmt: skip
         """Messages from `offset` on: at least one if there is one, and not many more than `most_bytes`."""
-        return self._partition(topic, partition).read(offset, max(1, most_bytes), most_messages)
+        return self._partition(topic, partition, identity).read(offset, max(1, most_bytes), most_messages)
 
-    def ends(self, topic: str, partition: int) -> Ends:
-        return self._partition(topic, partition).ends()
+    def ends(self, topic: str, partition: int, identity: str = "") -> Ends:
+        return self._partition(topic, partition, identity).ends()
 
-    def held(self, topic: str, partition: int) -> int:
+    def held(self, topic: str, partition: int, identity: str = "") -> int:
         """Messages from this offset on are in memory."""
-        return self._partition(topic, partition).held()
+        return self._partition(topic, partition, identity).held()
 
     def offset_at(self, topic: str, partition: int, time: int) -> int:
         """The first offset whose message is not before `time` (microseconds), or the end."""
@@ -122,6 +167,11 @@ class Log:
     def on_append(self, topic: str, partition: int, call: Callable[[], None]) -> Callable[[], None]:
         """Call, in any thread, whenever there is more to read. What is returned ends that."""
         return self._partition(topic, partition).listen(call)
+
+    def is_deleted(self, topic: str, partition: int) -> Callable[[], bool]:
+        """Ask it later whether the topic that has this name now was deleted meanwhile."""
+        found = self._partition(topic, partition)
+        return lambda: found.is_deleted
 
     def producer(self, name: str | None = None) -> ProducerIdentity:
         """Who numbers its messages, so that pushing them again does no harm. A name ends whoever had it before."""
@@ -132,14 +182,13 @@ class Log:
         """The epoch of a producer and the number that its next message has, if the partition knows it."""
         return self._partition(topic, partition).numbered(producer)
 
-    def commit(self, group: str, topic: str, partition: int, offset: int) -> None:
+    def commit(self, group: str, topic: str, partition: int, offset: int, identity: str = "") -> None:
         """Note, durably, that a group goes on with `offset`."""
-        ends = self.ends(topic, partition)
-        self._groups.commit(group, topic, partition, offset, ends.next)
+        place = self._partition(topic, partition, identity)
+        self._groups.commit(group, self._topic(place), partition, offset, place.ends().next)
 
-    def committed(self, group: str, topic: str, partition: int) -> int | None:
-        self._partition(topic, partition)
-        return self._groups.committed(group, topic, partition)
+    def committed(self, group: str, topic: str, partition: int, identity: str = "") -> int | None:
+        return self._groups.committed(group, self._topic(self._partition(topic, partition, identity)), partition)
 
     def groups(self) -> Mapping[tuple[str, str, int], int]:
         """All committed offsets, by group, topic and partition."""
@@ -151,8 +200,20 @@ class Log:
         return [*self._groups.findings, *self._identities.findings, *found]
 
     def statistics(self) -> Statistics:
-        partitions = tuple(partition_statistics(partition, self.settings) for partition in self._partitions.values())
-        return Statistics(partitions, self._committer.rounds, self._committer.pushes)
+        partitions = tuple(partition_statistics(one, self.settings) for one in list(self._partitions.values()))
+        return Statistics(partitions, *self.rounds)
+
+    def places(self) -> list[tuple[str, int]]:
+        """All partitions, in order."""
+        return sorted(self._partitions)
+
+    def partition_statistics(self, topic: str, partition: int) -> PartitionStatistics:
+        return partition_statistics(self._partition(topic, partition), self.settings)
+
+    @property
+    def rounds(self) -> tuple[int, int]:
+        """Rounds of group commit, and the appends that they acknowledged."""
+        return self._committer.rounds, self._committer.pushes
 
     def close(self) -> None:
         """Write and fsync everything, acknowledged or not."""
@@ -170,6 +231,7 @@ class Log:
         self._committer.stop()
         if self._kafka is not None:
             self._kafka.close()
+        self._shared.close()
         self._groups.close()
         self._identities.close()
         self._lock.close()
@@ -188,7 +250,9 @@ class Log:
         for number in numbers:
             directory = self._topics.partition(topic.name, number)
             partition = Partition(topic.name, number, directory, self.settings, self._disk, self._committer,
-                                  self._identities.epoch, open_last)  # fmt: skip
+                                  self._identities.epoch, open_last, self._shared, topic.identity)  # fmt: skip
+            if partition.store.refused is None:
+                self._groups.cut(topic, number, partition.store.end)
             self._partitions[topic.name, number] = partition
             self._committer.watched.append(partition)
 
@@ -203,12 +267,23 @@ class Log:
         places = [self._topics.partition(topic.name, number) for number in range(topic.partitions)]
         return self._kafka.open(self._disk, topic, directory, places)
 
-    def _partition(self, topic: str, partition: int) -> Partition:
+    def _partition(self, topic: str, partition: int, identity: str = "") -> Partition:
         found = self._partitions.get((topic, partition))
         if found is None or self._closed:
             self._check_open()
+            if identity and topic not in self._topics.known:
+                raise deleted(topic)
             self._topics.find(topic, partition)
             raise UnknownTopic(f"topic {topic!r} is being made", None, "try again")
+        if identity and identity != found.identity:
+            raise deleted(topic)
+        return found
+
+    def _topic(self, partition: Partition) -> Topic:
+        """The topic of a partition, which may have been deleted since that was found."""
+        found = self._topics.known.get(partition.topic)
+        if found is None or found.identity != partition.identity:
+            raise deleted(partition.topic)
         return found
 
     def _check_open(self) -> None:

@@ -7,7 +7,7 @@ of the expression has another type, does not. `select` makes a new JSON object o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -20,17 +20,19 @@ import pyarrow.compute as pc
 from penstock.errors import BadExpression
 from penstock.expr import nodes
 from penstock.expr.evaluate import Scope, evaluate
+from penstock.expr.functions import FUNCTIONS, PATTERN
 from penstock.expr.nodes import Expr
+from penstock.expr.patterns import cost
 from penstock.expr.text import parse
 from penstock.expr.tokens import tokenize
 from penstock.expr.types import require_boolean, type_of
 from penstock.expr.variant import bind
-from penstock.expr.vectorized import evaluate_batch, is_vectorized
+from penstock.expr.vectorized import decide_batch, is_vectorized
 from penstock.formats.base import Malformed
-from penstock.formats.json import Json
+from penstock.formats.json import Json, written
 from penstock.log.headers import read_headers
 from penstock.log.inference import fields_of
-from penstock.schema import VARIANT, Array, Map, Struct, Type
+from penstock.schema import Struct, has_variant
 from penstock.schema import schema as read_schema
 
 LONGEST = 8 * 1024
@@ -53,6 +55,8 @@ class OutputFunction:
     where: Expr | None
     select: tuple[tuple[str, Expr], ...]
     fields: Struct
+    cost: int = 1
+    """Steps for each byte of a message, as the patterns in it may take them."""
 
     def apply(self, values: pa.Array, headers: pa.Array | None = None) -> Outcome:
         """What becomes of these messages."""
@@ -66,11 +70,17 @@ class OutputFunction:
     def _applied(self, values: pa.Array, headers: pa.Array | None) -> Outcome:
         if not len(values):
             return Outcome(np.zeros(0, np.int64), None)
-        if self.where is not None and not self.select and self._is_vectorized:
-            bodies, _ = Json(self.fields).decode_batch(values, self.fields)
-            passed = pc.and_(bodies.is_valid(), evaluate_batch(self.where, bodies))
-            return Outcome(np.flatnonzero(passed.to_numpy(zero_copy_only=False)), None)
-        return self._one_by_one(values, headers)
+        if self.where is None or not self._is_vectorized:
+            return self._one_by_one(values, headers)
+        bodies, _ = Json(self.fields).decode_batch(values, self.fields)
+        passed = pc.and_(bodies.is_valid(), decide_batch(self.where, bodies))
+        kept = np.flatnonzero(passed.to_numpy(zero_copy_only=False))
+        if not self.select or not len(kept):
+            return Outcome(kept, None)
+        chosen = pa.array(kept)
+        about = None if headers is None else headers.take(chosen)
+        made = replace(self, where=None)._one_by_one(values.take(chosen), about)
+        return Outcome(kept[made.kept], made.values)
 
     @property
     def _is_vectorized(self) -> bool:
@@ -85,14 +95,15 @@ class OutputFunction:
             kept.append(index)
             if self.select:
                 fields = {name: evaluate(value, scope) for name, value in self.select}
-                made.append(msgspec.json.encode({name: value for name, value in fields.items() if value is not None}))
+                there = {name: written(value, None) for name, value in fields.items() if value is not None}
+                made.append(msgspec.json.encode(there))
         return Outcome(np.array(kept, np.int64), pa.array(made, pa.binary()) if self.select else None)
 
     def _scopes(self, values: pa.Array, headers: pa.Array | None) -> list[Scope | None]:
         form = Json(self.fields)
         read: Sequence[Any] = () if headers is None else headers.to_pylist()
         about = [read_headers(each) for each in read] or [{}] * len(values)
-        if _has_variant(self.fields):
+        if has_variant(self.fields):
             bodies: list[Any] = [form.decode(raw.as_py() or b"", self.fields) for raw in values]
             bodies = [None if isinstance(body, Malformed) else body for body in bodies]
         else:
@@ -114,7 +125,15 @@ def output_function(
         condition = bind(condition, fields)
     for _, value in values:
         type_of(value, fields)
-    return OutputFunction(condition, tuple((name, bind(value, fields)) for name, value in values), fields)
+    made = tuple((name, bind(value, fields)) for name, value in values)
+    expressions = [value for _, value in made] + ([condition] if condition is not None else [])
+    return OutputFunction(condition, made, fields, sum(map(_cost, expressions)) or 1)
+
+
+def _cost(expression: Expr) -> int:
+    patterns = [part.arguments[1] for part in expression.walk()
+                if isinstance(part, nodes.Call) and PATTERN in FUNCTIONS[part.name].arguments]  # fmt: skip
+    return sum(cost(str(pattern.value)) for pattern in patterns if isinstance(pattern, nodes.Literal))
 
 
 def _read(text: str) -> Expr:
@@ -130,26 +149,17 @@ def _read(text: str) -> Expr:
     for part in found.walk():
         if isinstance(part, (nodes.XPath, nodes.JsonPath, nodes.Function)):
             raise BadExpression("a server's expressions read fields of JSON objects, by their names")
+        if part == nodes.Meta(nodes.NOW):
+            raise BadExpression("a log has no batches, so it has no now()", None, "write the time: TIMESTAMP '...'")
     return found
 
 
 def _may_be_objects(values: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The messages that begin as a JSON object does: others need no look at what is wrong with them."""
     _, offsets, data = values.buffers()
-    if data is None or not len(values):
+    if data is None or not data.size or not len(values):  # or only empty values
         return np.zeros(0, np.int64)
     places = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
     text = np.frombuffer(data, np.uint8)
     first = text[np.minimum(places[:-1], len(text) - 1)]
     return np.flatnonzero(_BEGINS[first] & (places[1:] > places[:-1]))
-
-
-def _has_variant(kind: Type) -> bool:
-    match kind:
-        case Struct(fields):
-            return any(_has_variant(inner) for _, inner in fields)
-        case Array(element):
-            return _has_variant(element)
-        case Map(value):
-            return _has_variant(value)
-    return kind == VARIANT

@@ -1,70 +1,82 @@
-"""Numbered producers: a message that is pushed again, because its answer was lost, is there only once."""
+"""Numbered producers: a message that is pushed again, because its answer was lost, is there only once.
+
+What is known of a producer is the history of what it wrote, so taking something back is cutting the history, and what
+it was before is there again, whatever it was. Only what is durable, and so never taken back, is forgotten.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from penstock.log.errors import StaleProducer, WrongSequence
+from penstock.log.errors import ForgottenPush, StaleProducer, WrongSequence
 from penstock.log.frame import NOBODY, Run
 
 REMEMBERED = 8
-"""How many batches of a producer are known with their offsets: as many as it may have on the way."""
+"""How many stretches of a producer's durable messages are known with their offsets."""
+LARGEST_SEQUENCE = 1 << 62
+"""No message has this number, or a higher one."""
+_LONGEST = 1 << 31
+_EVERYTHING = 1 << 63
+_NOTHING = (0, 0, 0, 0)
 _ROW = np.dtype([("producer", "<i8"), ("sequence", "<i8"), ("offset", "<i8"), ("epoch", "<i4"), ("count", "<u4")])
 
 
-class Batch(NamedTuple):
-    sequence: int
-    messages: int
+Stretch = tuple[int, int, int, int]
+"""Epoch, first number, count and first offset of messages whose numbers and offsets both follow each other."""
+
+
+class Evicted(NamedTuple):
+    """A producer that was forgotten when another one wrote at this offset."""
+
     offset: int
-
-
-@dataclass(slots=True)
-class _Producer:
-    epoch: int
-    next: int
-    batches: list[Batch] = field(default_factory=list)
+    producer: int
+    stretches: list[Stretch]
 
 
 class Producers:
-    """What every producer has written into one partition."""
+    """What every producer has written into one partition. It remembers the `most` that wrote last."""
 
     def __init__(self, most: int, epoch_of: Callable[[int], int] = lambda producer: 0) -> None:
+        self.durable = _EVERYTHING
+        """What is before this offset is never taken back: nothing of what is found when a log is opened."""
         self._most = most
         self._epoch_of = epoch_of
-        self._known: dict[int, _Producer] = {}
+        # The last to write is the last here. An entry is moved, never taken out and put in again: `pack` is called by
+        # another thread than the one that adds.
+        self._known: OrderedDict[int, list[Stretch]] = OrderedDict()
+        self._evicted: deque[Evicted] = deque()
 
-    def duplicate(self, run: Run) -> Batch | None:
-        """The batch that this run repeats (its offset is -1 if forgotten), or None if it is new and in order."""
-        known = self._known.get(run.producer)
-        newest = max(self._epoch_of(run.producer), known.epoch if known else 0)
-        if run.epoch < newest:
-            raise StaleProducer(f"producer {run.producer} has epoch {run.epoch}, but {newest} is the newest", None,
+    def duplicate(self, run: Run) -> int | None:
+        """The offset where these messages are already, or None if they are new and in order."""
+        producer, first, epoch, count = run
+        stretches = self._known.get(producer)
+        latest, sequence, messages, _ = stretches[-1] if stretches is not None else _NOTHING
+        newest = self._epoch_of(producer)
+        if epoch < latest or epoch < newest:
+            raise StaleProducer(f"producer {producer} has epoch {epoch}, but {max(latest, newest)} is the newest", None,
                                 "another process writes under its name: stop one of them")  # fmt: skip
-        if known is None:
+        if first + count > LARGEST_SEQUENCE:
+            raise _wrong(run, "that is more than there are numbers", f"numbers end before {LARGEST_SEQUENCE}")
+        if stretches is None or latest < epoch:
+            if first != 0:
+                who = "a producer that is not known here" if stretches is None else "a new epoch"
+                raise _wrong(run, "0 was expected", f"{who} begins with 0")
             return None
-        if run.epoch > known.epoch:
-            if run.sequence != 0:
-                raise _wrong(run, 0, "a new epoch begins with 0")
+        if first == sequence + messages:
             return None
-        if run.sequence == known.next:
-            return None
-        if run.sequence > known.next:
-            raise _wrong(run, known.next, "messages before them are missing: push those first")
-        if run.sequence + run.messages > known.next:
-            raise _wrong(run, known.next, "push the same batch again, with the same messages")
-        for batch in known.batches:
-            if batch.sequence <= run.sequence and run.sequence + run.messages <= batch.sequence + batch.messages:
-                return Batch(run.sequence, run.messages, batch.offset + run.sequence - batch.sequence)
-        return Batch(run.sequence, run.messages, -1)
+        return _place(run, stretches, sequence + messages)
 
     def last(self, producer: int) -> tuple[int, int] | None:
         """The epoch of a producer and its next number, if it is known here."""
         known = self._known.get(producer)
-        return None if known is None else (known.epoch, known.next)
+        if known is None:
+            return None
+        epoch, sequence, messages, _ = known[-1]
+        return epoch, sequence + messages
 
     def add(self, runs: Sequence[Run], offset: int) -> None:
         """Runs that have been written from `offset` on."""
@@ -74,39 +86,91 @@ class Producers:
             offset += run.messages
 
     def _add(self, run: Run, offset: int) -> None:
-        known = self._known.pop(run.producer, None)
-        if known is None or run.epoch > known.epoch:
-            known = _Producer(run.epoch, run.sequence)
-        self._known[run.producer] = known  # the last to write is the last in the dictionary
-        known.batches.append(Batch(run.sequence, run.messages, offset))
-        del known.batches[:-REMEMBERED]
-        known.next = run.sequence + run.messages
-        while len(self._known) > self._most:
-            del self._known[next(iter(self._known))]
+        producer, first, epoch, count = run
+        stretches = self._known.get(producer)
+        if stretches is None:
+            self._known[producer] = [(epoch, first, count, offset)]
+            if len(self._known) > self._most:
+                self._evict(offset)
+            return
+        self._known.move_to_end(producer)
+        before, sequence, messages, place = stretches[-1]
+        follows = place + messages == offset and sequence + messages == first and before == epoch
+        if follows and messages + count < _LONGEST:
+            stretches[-1] = (epoch, sequence, messages + count, place)
+            return
+        stretches.append((epoch, first, count, offset))
+        if len(stretches) > REMEMBERED:
+            self._trim(stretches)
+
+    def _trim(self, stretches: list[Stretch]) -> None:
+        surplus = 0
+        while len(stretches) - surplus > REMEMBERED and _end(stretches[surplus + REMEMBERED]) <= self.durable:
+            surplus += 1
+        if surplus:
+            del stretches[:surplus]
+
+    def _evict(self, offset: int) -> None:
+        while self._evicted and self._evicted[0].offset < self.durable:
+            self._evicted.popleft()
+        producer, stretches = self._known.popitem(last=False)
+        if offset >= self.durable:
+            self._evicted.append(Evicted(offset, producer, stretches))
 
     def undo(self, offset: int) -> None:
-        """Forget what was written from `offset` on: it is not there."""
-        for number, known in list(self._known.items()):
-            kept = [batch for batch in known.batches if batch.offset < offset]
-            if len(kept) == len(known.batches):
-                continue
-            known.next = known.batches[len(kept)].sequence
-            known.batches = kept
-            if not kept and known.next == 0:
-                del self._known[number]
+        """Forget what was written from `offset` on, which is not there: all is as it was before it."""
+        while self._evicted and self._evicted[-1].offset >= offset:
+            evicted = self._evicted.pop()
+            self._known[evicted.producer] = evicted.stretches
+        self._known = OrderedDict(_known_before(self._known.items(), offset))
 
     def pack(self, before: int) -> bytes:
         """What was written before an offset: what comes after it may not be there when this is loaded."""
-        rows = [(number, batch.sequence, batch.offset, known.epoch, batch.messages)
-                for number, known in list(self._known.items())
-                for batch in known.batches if batch.offset < before]  # fmt: skip
+        known = dict(list(self._known.items()))  # first: who is forgotten meanwhile is in both, and not in neither
+        evicted = [(one.producer, one.stretches) for one in tuple(self._evicted)
+                   if one.offset >= before and known.get(one.producer) is not one.stretches]  # fmt: skip
+        rows = [(producer, sequence, offset, epoch, messages)
+                for producer, stretches in _known_before((*evicted, *known.items()), before)
+                for epoch, sequence, messages, offset in stretches]  # fmt: skip
         return np.array(rows, _ROW).tobytes()
 
     def load(self, packed: bytes) -> None:
+        """Know what was packed, and nothing else."""
+        self._known.clear()
         for producer, sequence, offset, epoch, count in np.frombuffer(packed, _ROW).tolist():
             self._add(Run(producer, sequence, epoch, count), offset)
 
 
-def _wrong(run: Run, expected: int, fix: str) -> WrongSequence:
+def _end(stretch: Stretch) -> int:
+    return stretch[3] + stretch[2]
+
+
+def _known_before(known: Iterable[tuple[int, list[Stretch]]], limit: int) -> list[tuple[int, list[Stretch]]]:
+    """Those that wrote before an offset, with what they wrote there. The last to do so is the last."""
+    before = ((producer, _before(stretches, limit)) for producer, stretches in known)
+    return sorted((one for one in before if one[1]), key=lambda one: one[1][-1][3])
+
+
+def _before(stretches: list[Stretch], limit: int) -> list[Stretch]:
+    """What of them is before an offset."""
+    return [(epoch, sequence, min(messages, limit - offset), offset)
+            for epoch, sequence, messages, offset in tuple(stretches) if offset < limit]  # fmt: skip
+
+
+def _place(run: Run, stretches: list[Stretch], expected: int) -> int:
+    """Where messages are that are no new ones; an offset that is not known is never made up."""
+    end = run.sequence + run.messages
+    if run.sequence > expected:
+        raise _wrong(run, f"{expected} was expected", "messages before them are missing: push those first")
+    if end > expected or run.sequence < 0:
+        raise _wrong(run, f"{expected} was expected", "push the same batch again, with the same messages")
+    for epoch, sequence, messages, offset in reversed(stretches):
+        if epoch == run.epoch and sequence <= run.sequence and end <= sequence + messages:
+            return offset + run.sequence - sequence
+    raise ForgottenPush(f"messages {run.sequence} to {end - 1} of producer {run.producer} are stored, but it is"
+                        " forgotten where", None, f"do not push them again: {expected} is the next number")  # fmt: skip
+
+
+def _wrong(run: Run, why: str, fix: str) -> WrongSequence:
     return WrongSequence(f"producer {run.producer} sends {run.messages} messages from number {run.sequence},"
-                         f" and {expected} was expected", None, fix)  # fmt: skip
+                         f" and {why}", None, fix)  # fmt: skip

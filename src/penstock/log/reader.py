@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from penstock.log.client.address import Address
+from penstock.log.client.catalogue import named
 from penstock.log.client.connection import Connection
-from penstock.log.errors import OffsetOutOfRange, UnknownTopic
+from penstock.log.errors import OffsetOutOfRange
 from penstock.log.frame import Frame
-from penstock.log.records import Ends
+from penstock.log.partition import deleted
+from penstock.log.records import Ends, Topic
+from penstock.log.store.disk import RealDisk
 from penstock.log.store.reading import Piece, StoredPartition, topic_at
+from penstock.log.topics import read_topic
 from penstock.log.wire import requests
-from penstock.log.wire.errors import NoServer
+from penstock.log.wire.errors import NoServer, TooMany
 
 PATIENCE_SECONDS = 10.0
 _PULL_BYTES = 4 << 20
@@ -25,13 +30,13 @@ _T = TypeVar("_T")
 class Reader(Protocol):
     """Reads what is durable."""
 
-    def partitions(self) -> int:
-        """How many partitions the topic has; raises if there is no such topic."""
+    def found(self) -> Topic:
+        """The topic as it is there now; raises if there is none."""
 
     def ends(self, partition: int) -> Ends: ...
 
-    def pieces(self, partition: int, first: int, stop: int) -> Iterator[Piece]:
-        """The messages from offset `first` to before `stop`."""
+    def pieces(self, partition: int, first: int, stop: int, identity: str = "") -> Iterator[Piece]:
+        """The messages from offset `first` to before `stop`; of the topic with this identity, and no other."""
 
     def close(self) -> None: ...
 
@@ -43,14 +48,22 @@ class FileReader:
         self.directory, self.topic = directory, topic
         self._partitions: dict[int, StoredPartition] = {}
 
-    def partitions(self) -> int:
-        return topic_at(self.directory, self.topic).partitions
+    def found(self) -> Topic:
+        return topic_at(self.directory, self.topic)
 
     def ends(self, partition: int) -> Ends:
         return self._partition(partition).ends()
 
-    def pieces(self, partition: int, first: int, stop: int) -> Iterator[Piece]:
-        return self._partition(partition).pieces(first, stop)
+    def pieces(self, partition: int, first: int, stop: int, identity: str = "") -> Iterator[Piece]:
+        self._check(identity)
+        yield from self._partition(partition).pieces(first, stop)
+        self._check(identity)  # nobody holds it while it is read
+
+    def _check(self, identity: str) -> None:
+        if identity:
+            found = read_topic(RealDisk(), self.directory / "topics", self.topic)
+            if found is None or found.identity != identity:
+                raise deleted(self.topic)
 
     def close(self) -> None:
         self._partitions.clear()
@@ -68,28 +81,25 @@ class ServerReader:
         self.address, self.topic, self.patience = address, topic, patience
         self._connection: Connection | None = None
 
-    def partitions(self) -> int:
-        found = self._patiently(lambda connection: connection.ask(requests.Topics())[0])
-        assert isinstance(found, requests.TopicList)
-        if self.topic not in found.topics:
-            raise UnknownTopic(f"no topic {self.topic!r}", None, f"known: {', '.join(sorted(found.topics)) or 'none'}")
-        return found.topics[self.topic]
+    def found(self) -> Topic:
+        return named(self._patiently(lambda connection: connection.ask(requests.Topics(self.topic))[0]), self.topic)
 
     def ends(self, partition: int) -> Ends:
         found = self._patiently(lambda connection: connection.ask(requests.AskEnds(self.topic, partition))[0])
         assert isinstance(found, requests.EndsAre)
         return Ends(found.first, found.durable, found.durable)
 
-    def pieces(self, partition: int, first: int, stop: int) -> Iterator[Piece]:
+    def pieces(self, partition: int, first: int, stop: int, identity: str = "") -> Iterator[Piece]:
         while first < stop:
-            frames = self._patiently(lambda connection, at=first: self._pulled(connection, partition, at, stop))  # type: ignore[misc]
+            pull = requests.Pull(self.topic, partition, first, _PULL_BYTES, stop - first, durable=True,
+                                 identity=identity)  # fmt: skip
+            frames = self._patiently(partial(self._pulled, pull))
             for frame in frames:
                 piece = Piece(frame, first - frame.first, min(stop, frame.next) - frame.first)
                 yield piece
                 first = frame.first + piece.stop
 
-    def _pulled(self, connection: Connection, partition: int, first: int, stop: int) -> list[Frame]:
-        pull = requests.Pull(self.topic, partition, first, _PULL_BYTES, stop - first, durable=True)
+    def _pulled(self, pull: requests.Pull, connection: Connection) -> list[Frame]:
         reply, bulk = connection.ask(pull)
         assert isinstance(reply, requests.Pulled)
         frames, at = [], 0
@@ -97,19 +107,19 @@ class ServerReader:
             frames.append(Frame.parse(bulk[at : at + size]))
             at += size
         if not frames:
-            raise OffsetOutOfRange(f"offset {first} of topic {self.topic!r} is not there yet", str(self.address),
+            raise OffsetOutOfRange(f"offset {pull.offset} of topic {self.topic!r} is not there yet", str(self.address),
                                    "it was there before: is this the same log?")  # fmt: skip
         return frames
 
     def _patiently(self, ask: Callable[[Connection], _T]) -> _T:
-        """Ask, and ask again over a new connection if the server is gone, for as long as there is patience."""
+        """Ask, and ask again over a new connection while the server is gone or has no place, and there is patience."""
         end = time.monotonic() + self.patience
         while True:
             try:
                 if self._connection is None:
                     self._connection = Connection(self.address)
                 return ask(self._connection)
-            except NoServer:
+            except (NoServer, TooMany):
                 self.close()
                 if time.monotonic() + _PAUSE > end:
                     raise

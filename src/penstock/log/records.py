@@ -12,14 +12,13 @@ from penstock.log.settings import Acknowledge
 class Topic:
     name: str
     partitions: int
+    identity: str = ""
+    """Which of the topics of this name it is, if others were deleted. Logs of earlier versions do not say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Where messages are, and what was done for them.
-
-    A duplicate was there already; its `first` is -1 if nobody remembers where.
-    """
+    """Where messages are, and what was done for them. A duplicate was there already."""
 
     topic: str
     partition: int

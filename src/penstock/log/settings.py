@@ -95,6 +95,8 @@ class Retention:
 
     bytes: int | None = None
     age: float | None = None
+    by_message_time: bool = False
+    """Whether `age` is that of the times in the messages, which publishers give, and not the time since the append."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,9 @@ from penstock.log.header import (
     VERSION,
     Header,
     Run,
+    can_be_counted,
     merged_runs,
+    number_of,
 )
 
 _OFFSETS = struct.Struct("<ii")
@@ -60,7 +62,7 @@ def cut(data: memoryview, header: Header, place: int) -> tuple[memoryview, Heade
     moment = header.earliest
     if header.columns & TIMES:
         (moment,) = _TIME.unpack_from(data, values + ((header.values + 7) & ~7) + 8 * place)
-    sequence = header.sequence if header.producer == NOBODY else header.sequence + place
+    sequence = header.sequence if header.producer == NOBODY else number_of(header.sequence, place)
     value = bytes(data[values + begin : values + end])
     return packed(value, moment, header.base + place, header.producer, header.epoch, sequence, header.durable)
 
@@ -103,4 +105,5 @@ def is_sound(data: memoryview, header: Header) -> bool:
         and _OFFSETS.unpack_from(data, HEADER_BYTES) == (0, header.values)
         and header.producer != SEVERAL
         and header.earliest == header.latest
+        and can_be_counted(header)
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
+from dataclasses import replace
 from pathlib import Path
 
 import xxhash
@@ -16,6 +18,7 @@ from penstock.log.store.disk import Disk
 MOST_PARTITIONS = 1024
 KAFKA_NOTE = "kafka.json"
 """The file in the directory of a topic that says which Kafka topic has its messages."""
+_DELETED = ".deleted-"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 
@@ -39,7 +42,8 @@ class Topics:
         self._disk = disk
         self.directory = directory
         disk.make_directory(directory)
-        self.known = {name: self._read(name) for name in disk.names(directory) if self._is_there(name)}
+        found = {name: self.read(name) for name in disk.names(directory) if _NAME.fullmatch(name)}
+        self.known = {name: topic for name, topic in found.items() if topic is not None}
 
     def create(self, name: str, partitions: int) -> Topic:
         check_name(name)
@@ -52,12 +56,38 @@ class Topics:
                                "give another name; partitions cannot change, or keys would change theirs")  # fmt: skip
             return there
         self._disk.make_directory(self.directory / name)
-        for number in range(partitions):
-            self._disk.make_directory(self.partition(name, number))
-        content = json.dumps({"format": 1, "partitions": partitions}).encode()
-        self._disk.replace(self.directory / name / "topic.json", content)
-        self.known[name] = Topic(name, partitions)
-        return self.known[name]
+        self._disk.make_directories(self.directory / name, map(str, range(partitions)))
+        return self._write(Topic(name, partitions, secrets.token_hex(8)))
+
+    def identify(self) -> None:
+        """Give topics of earlier versions what tells them from others of their name. Only who has the lock may."""
+        for topic in list(self.known.values()):
+            if not topic.identity:
+                self._write(replace(topic, identity=secrets.token_hex(8)))
+
+    def delete(self, name: str) -> Path:
+        """From when this returns there is no such topic, whatever happens; its files are at the place returned."""
+        aside = self.directory / f"{_DELETED}{name}.{secrets.token_hex(8)}"
+        try:
+            self._disk.rename(self.directory / name, aside)
+        except OSError:
+            if name in self._disk.names(self.directory):
+                raise
+            # The next to open the log removes what was renamed, so nothing may be written to it any more.
+        del self.known[name]
+        return aside
+
+    def finish_deletions(self) -> None:
+        """Remove the files of topics whose deletion a kill interrupted. Only who has the lock may."""
+        for name in self._disk.names(self.directory):
+            if name.startswith(_DELETED):
+                self._disk.remove_directory(self.directory / name)
+
+    def _write(self, topic: Topic) -> Topic:
+        content = {"format": 1, "partitions": topic.partitions, "identity": topic.identity}
+        self._disk.replace(self.directory / topic.name / "topic.json", json.dumps(content).encode())
+        self.known[topic.name] = topic
+        return topic
 
     def find(self, name: str, partition: int) -> Topic:
         topic = self.known.get(name)
@@ -70,17 +100,23 @@ class Topics:
     def partition(self, name: str, number: int) -> Path:
         return self.directory / name / str(number)
 
-    def _is_there(self, name: str) -> bool:
-        return bool(_NAME.fullmatch(name)) and self._disk.read(self.directory / name / "topic.json") is not None
+    def read(self, name: str) -> Topic | None:
+        """The topic as its file says, if there is one."""
+        return read_topic(self._disk, self.directory, name)
 
-    def _read(self, name: str) -> Topic:
-        file = self.directory / name / "topic.json"
-        try:
-            partitions = json.loads(self._disk.read(file) or b"")["partitions"]
-            if not 1 <= partitions <= MOST_PARTITIONS:
-                raise ValueError
-        except (ValueError, KeyError, TypeError):
-            raise Damaged(f"topic {name!r} cannot be read", str(file),
-                          'write {"format": 1, "partitions": how many there are} into it') from None  # fmt: skip
-        return Topic(name, int(partitions))
 
+def read_topic(disk: Disk, directory: Path, name: str) -> Topic | None:
+    """A topic in the directory of all topics, without a look at the others."""
+    file = directory / name / "topic.json"
+    content = disk.read(file)
+    if content is None:
+        return None
+    try:
+        found = json.loads(content)
+        partitions, identity = found["partitions"], found.get("identity", "")
+        if not 1 <= partitions <= MOST_PARTITIONS or not isinstance(identity, str):
+            raise ValueError
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise Damaged(f"topic {name!r} cannot be read", str(file),
+                      'write {"format": 1, "partitions": how many there are} into it') from None  # fmt: skip
+    return Topic(name, int(partitions), identity)

@@ -7,7 +7,7 @@ settings. Completions combine: the first that holds fires, and the header `compl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from penstock.errors import BadRoute
 from penstock.expr import nodes
@@ -15,6 +15,7 @@ from penstock.expr.columns import condition
 from penstock.expr.nodes import Expr
 from penstock.expr.text import to_text
 from penstock.expr.types import require_boolean
+from penstock.patterns.drawing import arrow, square
 from penstock.patterns.duration import duration_text, optional_seconds
 from penstock.patterns.key import (
     DISCARD,
@@ -29,9 +30,17 @@ from penstock.patterns.key import (
     keys_text,
 )
 from penstock.patterns.node import DEAD, EXPRESSION, Node, Paths, read_paths
-from penstock.patterns.strategy import Strategy
+from penstock.patterns.settings import read_settings, write_key, write_settings
+from penstock.patterns.strategy import Strategy, read_strategy
+from penstock.patterns.verb import Verb
 from penstock.schema import Struct
+from penstock.yaml.writing import given
 
+if TYPE_CHECKING:
+    from penstock.yaml.item import Item
+
+_SETTINGS = ("by", "size", "timeout", "interval", "when", "batch_end", "new_group", "on_timeout", "on_stop", "invalid",
+             "closed", "closed_for")  # fmt: skip
 PARTS = "parts"
 REOPEN = "reopen"
 CLOSED_GROUP = "ClosedGroup"
@@ -66,6 +75,9 @@ class Aggregate(Node):
     verb: ClassVar[str] = "aggregate"
     pattern: ClassVar[str] = "aggregator"
     template: ClassVar[str] = EXPRESSION
+    icon: ClassVar[str] = (
+        "".join(square(10, y, 8) for y in (5, 18, 31)) + arrow((23, 22), (35, 22)) + square(40, 15, 14, filled=True)
+    )
     messages: ClassVar[str] = "n:1"
     rewrites: ClassVar[bool] = True
     stateful: ClassVar[bool] = True
@@ -74,6 +86,10 @@ class Aggregate(Node):
     def needs_parts(self) -> bool:
         """Only messages that come from a splitter can be put together."""
         return not self.by or self.size == PARTS
+
+    @property
+    def may_fail(self) -> bool:
+        return self.calls or DEAD in (self.invalid, self.closed) or self.strategy.may_fail
 
     def expressions(self) -> tuple[Expr, ...]:
         when = (self.when,) if self.when is not None else ()
@@ -115,6 +131,19 @@ class Aggregate(Node):
         if self.new_group:
             found.append("when another group begins")
         return found
+
+    @classmethod
+    def read(cls, item: Item) -> Node:
+        found = item.keys(("strategy",), _SETTINGS)
+        strategy = read_strategy(found.pop("strategy"))
+        size = found.pop("size", None)
+        counted = None if size is None else PARTS if size.value() == PARTS else size.integer()
+        return aggregate(strategy, size=counted, **read_settings(found))
+
+    def write(self) -> object:
+        usual = Aggregate((), self.strategy)
+        made = given(by=write_key(self.by), strategy=self.strategy.write())
+        return made | write_settings(self, usual, _SETTINGS[1:])
 
 
 def closed_reason(key: str) -> str:
@@ -159,6 +188,26 @@ def _check_together(node: Aggregate) -> None:
                        fix="give size, timeout, interval, when, batch_end or new_group")  # fmt: skip
     if node.on_timeout == DISCARD and not timed:
         raise BadRoute("on_timeout='discard' without a time-out", fix="give timeout or interval")
+    if node.new_group and node.closed != REOPEN:
+        raise BadRoute("new_group ends a group when another begins, and closed would refuse those that come back to it",
+                       fix="leave out one of them")  # fmt: skip
     if (node.closed == REOPEN) != (node.closed_for is None):
         raise BadRoute("closed and closed_for go together: what happens to late messages, and for how long",
                        fix="write closed='dead', closed_for='1 hour'")  # fmt: skip
+
+
+class AggregateVerb(Verb):
+    makes: ClassVar[tuple[type[Node], ...]] = (Aggregate,)
+
+    def aggregate(
+        self, strategy: Strategy, by: object = None, *, size: int | str | None = None, timeout: object = None,
+        interval: object = None, when: object = None, batch_end: bool = False, new_group: bool = False,
+        on_timeout: str = FLUSH, on_stop: str | None = None, invalid: str = DEAD, closed: str = REOPEN,
+        closed_for: object = None, name: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Aggregator: one message of all that have the key `by`; without it, of the parts of one split message."""
+        return self.then(
+            lambda: aggregate(strategy, by, size, timeout, interval, when, batch_end, new_group, on_timeout, on_stop,
+                              invalid, closed, closed_for),
+            name,
+        )  # fmt: skip

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from penstock.errors import BadRoute
+from penstock.patterns.drawing import arrow, box, square
 from penstock.patterns.node import EXPRESSION, Node, Paths
+from penstock.patterns.verb import Verb
 from penstock.schema import Path, Struct, Type, project, quote_name, resolve
+
+if TYPE_CHECKING:
+    from penstock.yaml.item import Item
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +24,9 @@ class ContentFilter(Node):
     verb: ClassVar[str] = "content_filter"
     pattern: ClassVar[str] = "content filter"
     template: ClassVar[str] = EXPRESSION
+    icon: ClassVar[str] = (
+        square(11, 13, 10) + box(11, 23, 10, 8, filled=True) + arrow((25, 22), (36, 22)) + square(42, 17, 10)
+    )
     rewrites: ClassVar[bool] = True
 
     def output(self, body: Struct) -> Struct:
@@ -34,6 +43,20 @@ class ContentFilter(Node):
     def detail(self) -> str:
         names = ", ".join(".".join(quote_name(str(part)) for part in path) for path in self.paths)
         return f"{'drop' if self.drops else 'keep'} {names}"
+
+    @classmethod
+    def readers(cls) -> Mapping[str, Callable[[Item], Node]]:
+        return {
+            "keep": lambda item: content_filter(keep=item.texts()),
+            "drop": lambda item: content_filter(drop=item.texts()),
+        }
+
+    @property
+    def word(self) -> str:
+        return "drop" if self.drops else "keep"
+
+    def write(self) -> object:
+        return [".".join(map(str, path)) for path in self.paths]
 
 
 def _without(body: Struct, paths: tuple[Path, ...]) -> Struct:
@@ -59,3 +82,15 @@ def content_filter(keep: list[str] | tuple[str, ...] = (), drop: list[str] | tup
         raise BadRoute("a content filter either keeps fields or drops fields", fix='write keep=["id", "owner.name"]')
     paths = tuple(tuple(name.split(".")) for name in (keep or drop))
     return ContentFilter(paths, drops=bool(drop))
+
+
+class ContentFilterVerb(Verb):
+    makes: ClassVar[tuple[type[Node], ...]] = (ContentFilter,)
+
+    def keep(self, *fields: str, name: str | None = None) -> Self:
+        """Content filter: keep only these fields."""
+        return self.then(lambda: content_filter(keep=fields), name)
+
+    def drop(self, *fields: str, name: str | None = None) -> Self:
+        """Content filter: drop these fields."""
+        return self.then(lambda: content_filter(drop=fields), name)

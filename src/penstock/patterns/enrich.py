@@ -2,26 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from penstock.endpoints.lookup import LookupTable
-from penstock.errors import BadRoute, TypeMismatch, UnknownField, did_you_mean
+from penstock.endpoints.lookup import LookupTable, lookup_table
+from penstock.errors import BadEndpoint, BadRoute, TypeMismatch, UnknownField, did_you_mean
 from penstock.expr.columns import expression
 from penstock.expr.nodes import Expr
 from penstock.expr.text import to_text
 from penstock.expr.types import type_of
-from penstock.patterns.node import DEAD, EXPRESSION, Node, Paths, read_paths, top_level
+from penstock.patterns.drawing import arrow, box, square
+from penstock.patterns.node import DEAD, EXPRESSION, Node, Paths, read_paths
 from penstock.patterns.translate import Mappings, is_wanted, mapped, mapping_text, mapping_tuple
-from penstock.schema import Struct, merge
+from penstock.patterns.verb import Verb
+from penstock.schema import VARIANT, DecimalType, Path, Struct, inside
+from penstock.yaml.writing import given, unless, write_expression, write_mapping
+
+if TYPE_CHECKING:
+    from penstock.yaml.item import Item
 
 NULL_POLICY = "null"
+_ICON = square(11, 17, 10) + arrow((25, 22), (35, 22)) + square(40, 13, 10) + box(40, 23, 10, 8, filled=True)
+Targets = tuple[tuple[str, ...], ...]
 
 
-def _kept(body: Struct, added: Struct) -> Struct:
-    """The incoming fields that are not replaced."""
-    return Struct(tuple((name, kind) for name, kind in body.fields if name not in added.names))
+def _below(targets: Targets, name: str) -> Targets:
+    return tuple(target[1:] for target in targets if target[0] == name)
+
+
+def _enriched(body: Struct, added: Struct, targets: Targets, at: tuple[str, ...] = ()) -> Struct:
+    """The incoming fields, then those that are new or replaced; a target inside a struct changes nothing beside it."""
+    fields = dict(body.fields)
+    for name, kind in added.fields:
+        inner, known = _below(targets, name), fields.get(name)
+        if known is None or () in inner:
+            fields.pop(name, None)
+            fields[name] = kind
+        elif isinstance(known, Struct):
+            assert isinstance(kind, Struct)
+            fields[name] = _enriched(known, kind, inner, (*at, name))
+        else:
+            path = ".".join((*at, name))
+            says = "declare its fields: STRUCT<...>" if known == VARIANT else "choose another name"
+            raise TypeMismatch(f"field {path!r} is {known}: {'.'.join((path, *inner[0]))!r} cannot be put into it",
+                               fix=f"{says}, or give {path!r} a new value as a whole")  # fmt: skip
+    return Struct(tuple(fields.items()))
+
+
+def _kept(wanted: Paths, body: Struct, targets: Targets) -> Paths:
+    """The incoming fields that stay as they are in the wanted part of the new body."""
+    return frozenset(kept for path in wanted for kept in _kept_below(path, body, targets))
+
+
+def _kept_below(path: Path, body: Struct, targets: Targets) -> Iterator[Path]:
+    for name, kind in body.fields:
+        if path and path[0] != name:
+            continue
+        inner = _below(targets, name)
+        if not inner:
+            yield (name, *path[1:])
+        elif isinstance(kind, Struct) and () not in inner:
+            yield from ((name, *rest) for rest in _kept_below(path[1:], kind, inner))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +74,34 @@ class Enrich(Node):
     verb: ClassVar[str] = "enrich"
     pattern: ClassVar[str] = "content enricher"
     template: ClassVar[str] = EXPRESSION
+    icon: ClassVar[str] = _ICON
     rewrites: ClassVar[bool] = True
 
     def expressions(self) -> tuple[Expr, ...]:
         return tuple(value for _, value in self.mappings)
 
+    def used(self, wanted: Struct) -> tuple[Expr, ...]:
+        return tuple(value for target, value in self.mappings if inside(wanted, target) is not None)
+
     def output(self, body: Struct) -> Struct:
-        added = mapped(self.mappings, body)
-        return merge(_kept(body, added), added)
+        return _enriched(body, mapped(self.mappings, body), self._targets())
 
     def requires(self, wanted: Paths, body: Struct) -> Paths:
-        kept = _kept(body, mapped(self.mappings, body))
         used = tuple(value for target, value in self.mappings if is_wanted(target, wanted))
-        return top_level(wanted, kept.names) | read_paths(used)
+        return _kept(wanted, body, self._targets()) | read_paths(used)
+
+    def _targets(self) -> Targets:
+        return tuple(target for target, _ in self.mappings)
 
     def detail(self) -> str:
         return mapping_text(self.mappings)
+
+    @classmethod
+    def read(cls, item: Item) -> Node:
+        return enrich(item.expressions())
+
+    def write(self) -> object:
+        return write_mapping((".".join(target), value) for target, value in self.mappings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +115,12 @@ class EnrichFromTable(Node):
     verb: ClassVar[str] = "enrich_from"
     pattern: ClassVar[str] = "content enricher"
     template: ClassVar[str] = EXPRESSION
+    icon: ClassVar[str] = _ICON
     rewrites: ClassVar[bool] = True
 
     @property
-    def keeps_order(self) -> bool:
-        return self.table.is_small
+    def needs_value(self) -> bool:
+        return self.missing == DEAD
 
     def expressions(self) -> tuple[Expr, ...]:
         return (self.on,)
@@ -84,17 +140,40 @@ class EnrichFromTable(Node):
 
     def output(self, body: Struct) -> Struct:
         key, kind = self.table.key_type, type_of(self.on, body)
-        if kind != key:
+        if kind != key and not (isinstance(kind, DecimalType) and isinstance(key, DecimalType)):
             raise TypeMismatch(f"the key of {self.table} is {key}, but {to_text(self.on)} is {kind}")
-        added = self.added()
-        return merge(_kept(body, added), added)
+        return _enriched(body, self.added(), self._targets())
 
     def requires(self, wanted: Paths, body: Struct) -> Paths:
-        return top_level(wanted, _kept(body, self.added()).names) | read_paths((self.on,))
+        return _kept(wanted, body, self._targets()) | read_paths((self.on,))
+
+    def _targets(self) -> Targets:
+        return tuple((name,) for name in self.added().names)
 
     def detail(self) -> str:
         into = f" into {self.into}" if self.into else ""
         return f"{', '.join(self.fields)}{into} from {self.table} on {to_text(self.on)}, else {self.missing}"
+
+    @classmethod
+    def read(cls, item: Item) -> Node:
+        found = item.keys(("table", "key", "on"), ("name", "fields", "into", "missing"))
+        with found["table"].located():
+            table = lookup_table(found["table"].text(), found["key"].text(), found.text("name") or "")
+        return enrich_from(table, found["on"].expression(), found.texts("fields") or None, found.text("into"),
+                           found.text("missing") or NULL_POLICY)  # fmt: skip
+
+    def write(self) -> object:
+        extra = given(into=self.into, missing=unless(NULL_POLICY, self.missing))
+        on = write_expression(self.on)
+        return {**_write_table(self.table), "on": on, "fields": list(self.fields), **extra}
+
+
+def _write_table(table: LookupTable) -> dict[str, object]:
+    path = getattr(table, "path", None) or (table.name if os.path.isfile(table.name) else None)
+    if path is None:
+        raise BadEndpoint(f"the table {table} was not read from a file and cannot be written as YAML", None,
+                          "save it as .csv, .parquet or .jsonl and read it with lookup_table(path, key)")  # fmt: skip
+    return {"table": path, "key": table.key, **given(name=unless(os.path.basename(path), table.name))}
 
 
 def enrich(mappings: Mapping[str, object]) -> Enrich:
@@ -109,3 +188,18 @@ def enrich_from(
         raise BadRoute(f"missing={missing!r} is not a policy", fix="write missing='null' or missing='dead'")
     chosen = tuple(fields) if fields else tuple(name for name in table.schema.names if name != table.key)
     return EnrichFromTable(table, expression(on), chosen, into, missing)
+
+
+class EnrichVerb(Verb):
+    makes: ClassVar[tuple[type[Node], ...]] = (Enrich, EnrichFromTable)
+
+    def enrich(self, mappings: Mapping[str, object], name: str | None = None) -> Self:
+        """Content enricher: more fields, from constants or from the message itself."""
+        return self.then(lambda: enrich(mappings), name)
+
+    def enrich_from(
+        self, table: LookupTable, on: object, fields: list[str] | None = None, into: str | None = None,
+        missing: str = NULL_POLICY, name: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Content enricher: more fields, from the row of a table whose key is `on`."""
+        return self.then(lambda: enrich_from(table, on, fields, into, missing), name)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from penstock.errors import BadRoute
+from penstock.patterns.drawing import arrow, dot, line
 from penstock.patterns.node import NO_USER, Node, check_channel
+
+if TYPE_CHECKING:
+    from penstock.yaml.item import Item
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +21,17 @@ class Join(Node):
     verb: ClassVar[str] = "join"
     pattern: ClassVar[str] = "join router"
     template: ClassVar[str] = NO_USER
+    icon: ClassVar[str] = (
+        line((8, 11), (22, 11), (34, 22)) + line((8, 33), (22, 33), (34, 22)) + dot(34, 22) + arrow((36, 22), (55, 22))
+    )
     channels: ClassVar[str] = "n:1"
 
     def detail(self) -> str:
         return f"{', '.join(self.sources)} ->"
+
+    @classmethod
+    def readers(cls) -> Mapping[str, Callable[[Item], Node]]:
+        return {}  # it is no step, but what a route reads
 
 
 def join(*sources: str) -> Join:

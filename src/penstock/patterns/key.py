@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 from penstock.errors import BadRoute, TypeMismatch
@@ -11,7 +12,8 @@ from penstock.expr.nodes import Expr
 from penstock.expr.text import to_text
 from penstock.expr.types import NULL, type_of
 from penstock.patterns.node import DEAD
-from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Struct
+from penstock.schema import DOUBLE, VARIANT, Scalar, Struct, Type
+from penstock.values import text_of
 
 FILTER, FLUSH, DISCARD, HOLD = "filter", "flush", "discard", "hold"
 INVALID_KEY = "InvalidKey"
@@ -26,21 +28,29 @@ def key_tuple(of: object) -> tuple[Expr, ...]:
     return tuple(condition(part) for part in of) if isinstance(of, (list, tuple)) else (condition(of),)
 
 
+def identifies(kind: Type) -> bool:
+    """Whether values of a type may be keys: what is equal on every machine and in every run, so no DOUBLE."""
+    return isinstance(kind, Scalar) and kind not in (DOUBLE, VARIANT, NULL)
+
+
 def check_key(key: tuple[Expr, ...], body: Struct) -> None:
-    """A key is text, a whole number or a truth value: what is equal on every machine and in every run."""
     for part in key:
         kind = type_of(part, body)
-        if kind not in (STRING, INTEGER, BOOLEAN):
+        if not identifies(kind):
             said = "is never there" if kind == NULL else f"is {kind}"
             fix = "round it: to_integer(...), or to_string(..., 2)" if kind == DOUBLE else None
-            raise TypeMismatch(f"a key is text, a whole number or a truth value, but {to_text(part)} {said}", fix=fix)
+            raise TypeMismatch(f"a key is one value, and no DOUBLE, but {to_text(part)} {said}", fix=fix)
 
 
 def key_text(values: tuple[Any, ...]) -> str:
     """How a key reads in headers and errors: a single value as it is, several as a JSON array."""
-    if len(values) != 1:
-        return json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
-    return values[0] if isinstance(values[0], str) else json.dumps(values[0])
+    return text_of(values[0]) if len(values) == 1 else f"[{','.join(map(_json, values))}]"
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, (bool, int, Decimal)):
+        return text_of(value)
+    return json.dumps(text_of(value), ensure_ascii=False)
 
 
 def keys_text(key: tuple[Expr, ...]) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from penstock.budget import Budget
-from penstock.errors import BadRoute, Origin
+from penstock.errors import BadFile, BadRoute, Origin
 from penstock.expr import nodes
 from penstock.expr.nodes import Expr
 from penstock.schema import Path, Struct
+
+if TYPE_CHECKING:
+    from penstock.yaml.item import Item
 
 Paths = frozenset[Path]
 WHOLE: Paths = frozenset({()})
@@ -26,7 +29,7 @@ class Node:
 
     `verb` is its default name. `template`: ET maps message to message, PT message to channel, NUT channel to channel
     (HW-EIP 4.3). `rewrites`: the body that goes on is not the one that came in. `ends`: nothing in this route can
-    follow; branches continue from named channels.
+    follow; branches continue from named channels. `icon` is its picture in diagrams (`patterns/drawing.py`).
     """
 
     name: str = ""
@@ -35,15 +38,55 @@ class Node:
     verb: ClassVar[str]
     pattern: ClassVar[str]
     template: ClassVar[str]
+    icon: ClassVar[str] = ""
     channels: ClassVar[str] = "1:1"
     messages: ClassVar[str] = "1:1"
     rewrites: ClassVar[bool] = False
+    sets_headers: ClassVar[bool] = False
     ends: ClassVar[bool] = False
     stateful: ClassVar[bool] = False
 
     def expressions(self) -> tuple[Expr, ...]:
         """What is evaluated on the incoming message."""
         return ()
+
+    def used(self, wanted: Struct) -> tuple[Expr, ...]:
+        """Of the expressions, those that are evaluated when somebody needs `wanted` of the outgoing body."""
+        return self.expressions()
+
+    @property
+    def calls(self) -> bool:
+        """A function of the user's runs here."""
+        return any(isinstance(part, nodes.Function) for value in self.expressions() for part in value.walk())
+
+    @property
+    def needs_value(self) -> bool:
+        """A message without some value is a dead letter here."""
+        return False
+
+    @property
+    def may_fail(self) -> bool:
+        """A message that comes here may become a dead letter."""
+        return self.calls or self.needs_value
+
+    @classmethod
+    def readers(cls) -> Mapping[str, Callable[[Item], Node]]:
+        """What YAML calls the step, and how its settings are read."""
+        return {cls.verb: cls.read}
+
+    @classmethod
+    def read(cls, item: Item) -> Node:
+        """The step that YAML describes, checked as the verb checks it."""
+        raise NotImplementedError(f"a {cls.pattern} is not read from YAML")
+
+    @property
+    def word(self) -> str:
+        """What YAML calls this step."""
+        return self.verb
+
+    def write(self) -> object:
+        """Its settings as `read` reads them."""
+        raise BadFile(f"a {self.pattern} cannot be written as YAML")
 
     @property
     def keeps_order(self) -> bool:
@@ -82,6 +125,12 @@ def read_paths(expressions: tuple[Expr, ...]) -> Paths:
             elif isinstance(part, nodes.JsonPath):
                 found.add(())  # which fields a query reads is known only once it meets the schema
     return frozenset(found)
+
+
+def missing_reason(condition: Expr) -> str:
+    """Why a condition has no answer; which of its fields is missing may differ from message to message."""
+    paths = sorted(".".join(map(str, path)) for path in read_paths((condition,)))
+    return f"the condition reads {', '.join(paths) or 'headers'}, and a value is missing"
 
 
 def names_of(path: Path) -> Path:

@@ -13,8 +13,10 @@ from typing import ClassVar
 from penstock.errors import BadRoute, did_you_mean
 from penstock.patterns.duration import duration_text, seconds
 from penstock.patterns.key import check_number, check_option
+from penstock.patterns.settings import write_settings
 from penstock.patterns.strategy import AGGREGATE_FAILED
 
+SETTINGS = ("attempts", "delay", "backoff", "cap", "jitter", "errors", "message")
 CURRENT, ORIGINAL = "current", "original"
 REDELIVERED = "redelivered"
 SOONEST = 1e-6
@@ -40,6 +42,7 @@ class Redelivery:
     message: str = CURRENT
 
     pattern: ClassVar[str] = "redelivery on exception"
+    icon: ClassVar[str] = '<path d="M45,14 A15,15 0 1 0 47,25" marker-end="url(#small)"/>'
 
     @property
     def restarts(self) -> bool:
@@ -61,6 +64,11 @@ class Redelivery:
     def due(self, identity: str, attempt: int, now: float) -> float:
         """When the next try may begin, if the `attempt`th one failed at `now`: in a later batch, whatever the delay."""
         return now + max(self.wait(identity, attempt), SOONEST)
+
+    def write(self) -> dict[str, object]:
+        """The settings as YAML has them."""
+        usual = Redelivery(cap=max(60.0, self.delay))
+        return {"attempts": self.attempts} | write_settings(self, usual, SETTINGS[1:])
 
     def detail(self) -> str:
         more = "1 more try" if self.attempts == 1 else f"{self.attempts} more tries"

@@ -7,13 +7,14 @@ a gap. Gaps, late numbers and numbers that come twice each have a declared fate.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from penstock.errors import BadRoute, TypeMismatch
 from penstock.expr.columns import condition
 from penstock.expr.nodes import Expr
 from penstock.expr.text import to_text
 from penstock.expr.types import type_of
+from penstock.patterns.drawing import square
 from penstock.patterns.duration import duration_text, optional_seconds
 from penstock.patterns.key import (
     DISCARD,
@@ -28,9 +29,17 @@ from penstock.patterns.key import (
     keys_text,
 )
 from penstock.patterns.node import DEAD, EXPRESSION, Node
+from penstock.patterns.settings import read_settings, write_key, write_settings
+from penstock.patterns.verb import Verb
 from penstock.schema import INTEGER, Struct
+from penstock.yaml.writing import given, write_expression
+
+if TYPE_CHECKING:
+    from penstock.yaml.item import Item
 
 PASS = "pass"
+_SETTINGS = ("by", "size", "window", "first", "timeout", "late", "duplicate", "on_timeout", "on_stop", "invalid",
+             "keep")  # fmt: skip
 LATE_MESSAGE, DUPLICATE_SEQUENCE = "LateMessage", "DuplicateSequence"
 NO_NUMBER = "the sequence number has no value"
 
@@ -59,7 +68,12 @@ class Resequence(Node):
     verb: ClassVar[str] = "resequence"
     pattern: ClassVar[str] = "resequencer"
     template: ClassVar[str] = EXPRESSION
+    icon: ClassVar[str] = "".join(square(x, 30 - size, size, filled=True) for x, size in ((12, 6), (22, 10), (36, 15)))
     stateful: ClassVar[bool] = True
+
+    @property
+    def may_fail(self) -> bool:
+        return self.calls or DEAD in (self.invalid, self.late, self.duplicate)
 
     def expressions(self) -> tuple[Expr, ...]:
         return (*self.by, self.sequence)
@@ -86,6 +100,16 @@ class Resequence(Node):
         if self.keep is not None:
             marks.append(f"forgotten {duration_text(self.keep)} after the last")
         return "; ".join(marks)
+
+    @classmethod
+    def read(cls, item: Item) -> Node:
+        found = item.keys(("sequence",), _SETTINGS)
+        sequence = found.pop("sequence").expression()
+        return resequence(sequence, **read_settings(found))
+
+    def write(self) -> object:
+        made = given(sequence=write_expression(self.sequence), by=write_key(self.by))
+        return made | write_settings(self, Resequence(self.sequence), _SETTINGS[1:])
 
 
 def late_reason(number: int, expected: int) -> str:
@@ -131,3 +155,20 @@ def resequence(
         check_option("on_timeout", on_timeout, FLUSH, DISCARD), check_stop(on_stop), check_invalid(invalid),
         optional_seconds(keep, "keep"),
     )  # fmt: skip
+
+
+class ResequenceVerb(Verb):
+    makes: ClassVar[tuple[type[Node], ...]] = (Resequence,)
+
+    def resequence(
+        self, sequence: object, by: object = None, *, size: int | None = None, window: int | None = None,
+        first: int | None = None, timeout: object = None, late: str | None = None, duplicate: str = DEAD,
+        on_timeout: str = FLUSH, on_stop: str | None = None, invalid: str = DEAD, keep: object = None,
+        name: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Resequencer: in the order of their numbers; complete sequences of `size`, or `window` that may wait."""
+        return self.then(
+            lambda: resequence(sequence, by, size, window, first, timeout, late, duplicate, on_timeout, on_stop,
+                               invalid, keep),
+            name,
+        )  # fmt: skip

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from penstock.errors import BadRoute, TypeMismatch, did_you_mean
+from penstock.errors import BadFile, BadRoute, TypeMismatch, did_you_mean
+from penstock.expr import exact
 from penstock.expr.columns import condition
 from penstock.expr.nodes import Expr
-from penstock.expr.text import to_text
+from penstock.expr.results import is_number
+from penstock.expr.text import parse, to_text
 from penstock.expr.types import NULL, type_of
 from penstock.patterns.node import WHOLE, Paths, read_paths, top_level
-from penstock.schema import DOUBLE, INTEGER, STRING, Array, SchemaLike, Struct, Type, quote_name, resolve, schema
+from penstock.schema import (
+    DATE,
+    DOUBLE,
+    INTEGER,
+    STRING,
+    TIMESTAMP,
+    Array,
+    DecimalType,
+    SchemaLike,
+    Struct,
+    Type,
+    quote_name,
+    resolve,
+    schema,
+)
+from penstock.yaml.writing import given, write_expression, write_function
+
+if TYPE_CHECKING:
+    from penstock.yaml.item import Item
 
 SUM, COUNT, MIN, MAX, MEAN, FIRST, LAST = "sum", "count", "min", "max", "mean", "first", "last"
 FUNCTIONS = (SUM, COUNT, MIN, MAX, MEAN, FIRST, LAST)
@@ -22,6 +43,11 @@ FOLD_FAILED, AGGREGATE_FAILED = "FoldFailed", "AggregateFailed"
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """The base of all strategies: frozen data, like a step."""
+
+    @property
+    def may_fail(self) -> bool:
+        """A whole group may become dead letters."""
+        return False
 
     def expressions(self) -> tuple[Expr, ...]:
         """What is evaluated on every member."""
@@ -37,6 +63,10 @@ class Strategy:
 
     def detail(self) -> str:
         return ""
+
+    def write(self) -> object:
+        """As `read_strategy` reads it."""
+        raise BadFile(f"a strategy {type(self).__name__} cannot be written as YAML")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +94,11 @@ class Collect(Strategy):
         listed = f"[{quote_name(self.of) if self.of else 'each body'}] as {quote_name(self.into)}"
         return "collect " + " + ".join([*map(quote_name, self.head), listed, *map(quote_name, self.tail)])
 
+    def write(self) -> object:
+        ends = {"head": list(self.head) or None, "tail": list(self.tail) or None}
+        more = given(of=self.of, **ends)
+        return {"collect": {"into": self.into, **more} if more else self.into}
+
 
 @dataclass(frozen=True, slots=True)
 class Union(Strategy):
@@ -71,6 +106,9 @@ class Union(Strategy):
 
     def detail(self) -> str:
         return "union of the fields"
+
+    def write(self) -> object:
+        return "union"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +118,19 @@ class Latest(Strategy):
     def detail(self) -> str:
         return "the latest body"
 
+    def write(self) -> object:
+        return "latest"
+
 
 @dataclass(frozen=True, slots=True)
 class Fold(Strategy):
     """One number or value per field: (name, function, what it is computed from)."""
 
     folds: tuple[tuple[str, str, Expr | None], ...]
+
+    @property
+    def may_fail(self) -> bool:
+        return any(function in (SUM, MEAN) for _, function, _ in self.folds)  # it may be too large
 
     def expressions(self) -> tuple[Expr, ...]:
         return tuple(value for _, _, value in self.folds if value is not None)
@@ -100,6 +145,11 @@ class Fold(Strategy):
     def detail(self) -> str:
         return "fold " + ", ".join(f"{quote_name(name)} = {fold_text(how, value)}" for name, how, value in self.folds)
 
+    def write(self) -> object:
+        for value in self.expressions():
+            write_expression(value)  # a lambda is refused
+        return {"fold": {name: fold_text(function, value) for name, function, value in self.folds}}
+
 
 @dataclass(frozen=True, slots=True)
 class Custom(Strategy):
@@ -107,6 +157,10 @@ class Custom(Strategy):
 
     function: Callable[[Any], Any] = field(repr=False)
     returns: Struct
+
+    @property
+    def may_fail(self) -> bool:
+        return True
 
     def output(self, body: Struct) -> Struct:
         if "VARIANT" in f"{body} {self.returns}":
@@ -119,6 +173,9 @@ class Custom(Strategy):
 
     def detail(self) -> str:
         return f"combine {self.function.__module__}:{self.function.__qualname__} -> {self.returns.ddl()}"
+
+    def write(self) -> object:
+        return {"combine": {"function": write_function(self.function), "returns": self.returns.ddl()}}
 
 
 def overflow_reason(name: str) -> str:
@@ -137,10 +194,13 @@ def _folded(function: str, value: Expr | None, body: Struct) -> Type:
     assert value is not None
     kind = type_of(value, body)
     numbers = function in (SUM, MEAN)
-    allowed = (INTEGER, DOUBLE) if numbers else (INTEGER, DOUBLE, STRING)
-    if kind == NULL or (function not in (FIRST, LAST) and kind not in allowed):
-        takes = "a value" if function in (FIRST, LAST) else "a number" if numbers else "a number or text"
+    allowed = is_number(kind) or (not numbers and kind in (STRING, DATE, TIMESTAMP))
+    if kind == NULL or (function not in (FIRST, LAST) and not allowed):
+        takes = "a value" if function in (FIRST, LAST) else "a number" if numbers else "a number, text, date or time"
         raise TypeMismatch(f"{function} takes {takes}, but {to_text(value)} is {kind}")
+    if numbers and isinstance(kind, DecimalType):
+        total = exact.total_type(kind)
+        return total if function == SUM else exact.quotient_type(total, exact.as_decimal(INTEGER))
     return DOUBLE if function == MEAN else kind
 
 
@@ -173,7 +233,7 @@ def max_of(value: object) -> Folding:
 
 
 def mean_of(value: object) -> Folding:
-    """The arithmetic mean, as a DOUBLE, of the values that are there."""
+    """The arithmetic mean of the values that are there: a DOUBLE, or of decimals a DECIMAL."""
     return Folding(MEAN, condition(value))
 
 
@@ -236,3 +296,36 @@ def combine(function: Callable[[Any], Any], returns: SchemaLike) -> Custom:
     if not callable(function):
         raise BadRoute(f"{function!r} is not a function")
     return Custom(function, schema(returns))
+
+
+_STRATEGIES = ("collect", "union", "latest", "fold", "combine")
+_FOLD = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
+
+
+def read_strategy(item: Item) -> Strategy:
+    """A strategy as YAML describes it."""
+    name = next(iter(item.entries()), "") if item.is_mapping else item.text()
+    if name not in _STRATEGIES:
+        raise BadFile(f"{item.what}: there is no strategy {name!r}", item.origin, did_you_mean(name, _STRATEGIES))
+    if name in ("union", "latest"):
+        return union() if name == "union" else latest()
+    if not item.is_mapping:
+        raise BadFile(f"{item.what}: {name!r} needs settings", item.origin, f"write strategy: {{{name}: ...}}")
+    settings = item.keys((name,))[name]
+    if name == "fold":
+        return fold_tuple({field: _read_fold(value) for field, value in settings.entries().items()})
+    if name == "combine":
+        found = settings.keys(("function", "returns"))
+        return combine(found["function"].function(), found["returns"].text())
+    if not settings.is_mapping:
+        return collect(settings.text())
+    found = settings.keys(("into",), ("of", "head", "tail"))
+    return collect(found["into"].text(), found.text("of"), found.texts("head"), found.texts("tail"))
+
+
+def _read_fold(item: Item) -> Folding:
+    found = _FOLD.fullmatch(item.text())
+    if found is None:
+        raise item.wrong("a fold", "write it like sum(price) or count()")
+    with item.located():
+        return Folding(found[1].lower(), parse(found[2]) if found[2].strip() else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from penstock.errors import BadRoute, TypeMismatch
 from penstock.expr.columns import expression
@@ -12,7 +12,12 @@ from penstock.expr.nodes import Expr
 from penstock.expr.text import to_text
 from penstock.expr.types import NULL, type_of
 from penstock.patterns.node import EXPRESSION, Node, Paths, read_paths
-from penstock.schema import EMPTY, Struct, Type, merge, quote_name
+from penstock.patterns.verb import Verb
+from penstock.schema import EMPTY, Struct, Type, inside, merge, quote_name
+from penstock.yaml.writing import write_mapping
+
+if TYPE_CHECKING:
+    from penstock.yaml.item import Item
 
 Mappings = tuple[tuple[tuple[str, ...], Expr], ...]
 
@@ -24,10 +29,14 @@ class Translate(Node):
     verb: ClassVar[str] = "translate"
     pattern: ClassVar[str] = "message translator"
     template: ClassVar[str] = EXPRESSION
+    icon: ClassVar[str] = '<path d="M14,8 V36 L32,22 Z"/><path d="M50,8 V36 L32,22 Z" class="full"/>'
     rewrites: ClassVar[bool] = True
 
     def expressions(self) -> tuple[Expr, ...]:
         return tuple(value for _, value in self.mappings)
+
+    def used(self, wanted: Struct) -> tuple[Expr, ...]:
+        return tuple(value for target, value in self.mappings if inside(wanted, target) is not None)
 
     def output(self, body: Struct) -> Struct:
         return mapped(self.mappings, body)
@@ -37,6 +46,13 @@ class Translate(Node):
 
     def detail(self) -> str:
         return mapping_text(self.mappings)
+
+    @classmethod
+    def read(cls, item: Item) -> Node:
+        return translate(item.expressions())
+
+    def write(self) -> object:
+        return write_mapping((".".join(target), value) for target, value in self.mappings)
 
 
 def translate(mappings: Mapping[str, object]) -> Translate:
@@ -77,3 +93,11 @@ def is_wanted(target: tuple[str, ...], wanted: Paths) -> bool:
 
 def mapping_text(mappings: Mappings) -> str:
     return ", ".join(f"{'.'.join(map(quote_name, target))} = {to_text(value)}" for target, value in mappings)
+
+
+class TranslateVerb(Verb):
+    makes: ClassVar[tuple[type[Node], ...]] = (Translate,)
+
+    def translate(self, mappings: Mapping[str, object], name: str | None = None) -> Self:
+        """Message translator: a new body, each field an expression over the old one."""
+        return self.then(lambda: translate(mappings), name)

@@ -16,9 +16,9 @@ from penstock.patterns.join import Join
 from penstock.patterns.node import Node
 from penstock.patterns.redelivery import ORIGINAL
 from penstock.patterns.resequence import Resequence
+from penstock.patterns.to import To
 from penstock.plan import demand
 from penstock.plan.delivery import deliver
-from penstock.plan.original import with_originals
 from penstock.plan.plan import Entry, Inflow, Outlet, Plan, PlannedRoute, Scope, Stage
 from penstock.plan.retrying import with_tries
 from penstock.plan.stopping import check_stopping
@@ -27,8 +27,8 @@ from penstock.route.route import Route
 from penstock.schema import EMPTY, Struct, merge
 
 
-def build(app: App, answered: bool = True) -> Plan:
-    """The checked plan of an app; raises the first mistake it finds. Without `answered`, decoders decide nothing."""
+def build(app: App) -> Plan:
+    """The checked plan of an app; raises the first mistake it finds."""
     routes = [_named(route) for route in app.routes]
     _check_names(routes)
     readers = _readers(app, routes)
@@ -39,12 +39,13 @@ def build(app: App, answered: bool = True) -> Plan:
         draft.add(route)
     outlets = tuple(Outlet(channel, app.sinks[channel], draft.arrivals(channel)) for channel in sorted(app.sinks))
     for outlet in outlets:
-        demand.check_sink(outlet)
+        _check_sink(app, routes, outlet)
+    demand.check_written(app.dead_letters, "the dead letters end in", app.origin)
     plan = Plan(
         app.name, tuple(draft.entries), tuple(draft.routes), outlets, app.dead_letters, readers,
         error_budget=app.error_budget,
     )  # fmt: skip
-    return demand.fill(with_originals(deliver(check_stopping(plan))), answered)
+    return demand.fill(deliver(check_stopping(plan)))
 
 
 @dataclass
@@ -211,6 +212,19 @@ def _check_channels(app: App, routes: list[Route], readers: dict[str, str]) -> N
         if channel not in sent:
             raise UnknownChannel(f"the sink of channel {channel!r} gets nothing: no route sends there",
                                  app.sink_origins.get(channel, app.origin), did_you_mean(channel, sent))  # fmt: skip
+
+
+def _check_sink(app: App, routes: list[Route], outlet: Outlet) -> None:
+    steps = (
+        node for route in routes for node in route.steps if isinstance(node, To) and node.channel == outlet.channel
+    )
+    given = next((node.origin for node in steps if node.sink is outlet.sink), app.origin)
+    origin = app.sink_origins.get(outlet.channel, given)
+    demand.check_written(outlet.sink, f"channel {outlet.channel!r} ends in", origin)
+    try:
+        demand.check_sink(outlet)
+    except PenstockError as error:
+        raise type(error)(error.what, error.origin or origin, error.fix) from None
 
 
 def _in_order(routes: list[Route], readers: dict[str, str]) -> list[Route]:

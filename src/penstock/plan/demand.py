@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from penstock.endpoints.base import Sink
@@ -12,17 +12,14 @@ from penstock.endpoints.kafka import KafkaTopic
 from penstock.endpoints.log import Log
 from penstock.endpoints.memory import Memory
 from penstock.endpoints.simple import Void
-from penstock.errors import BadExpression, BadSchema
+from penstock.errors import BadEndpoint, BadExpression, BadSchema, Origin
 from penstock.expr import nodes
 from penstock.expr.nodes import Expr
 from penstock.expr.variant import bind
-from penstock.formats import Csv
-from penstock.formats.written import Written
+from penstock.formats import Csv, Format
 from penstock.patterns.node import NOTHING, WHOLE, Node, Paths, read_paths, top_level
-from penstock.plan.answers import Question, decodes, part, question, together, worth_answering
-from penstock.plan.plan import Answer, Entry, Inflow, Outlet, Plan, Scope, Stage
-from penstock.plan.written import written_stage
-from penstock.schema import Struct
+from penstock.plan.plan import Inflow, Outlet, Plan, Scope
+from penstock.schema import Struct, project
 
 
 def checked(node: Node, scope: Scope) -> Struct:
@@ -50,27 +47,16 @@ def _check_path(scope: Scope, language: str, name: str) -> None:
         )
 
 
-def fill(plan: Plan, answered: bool = True) -> Plan:
-    """The plan with every scope's wanted part, and what the decoders answer and write."""
+def fill(plan: Plan) -> Plan:
+    """The plan with every scope's wanted part, and the paths that decoders follow."""
     wanted: dict[int, Paths] = defaultdict(lambda: NOTHING)
     paths: dict[int, dict[Expr, None]] = defaultdict(dict)
-    # A message that is tried again comes without its answers: where that may be, the fields go on.
-    asking = [entry for entry in plan.entries if answered and decodes(entry) and not plan.remembers]
-    questions: dict[int, list[Question]] = {entry.scope.number: [] for entry in asking}
-    written = {entry.scope.number: made for entry in asking if (made := written_stage(plan, entry)) is not None}
-    titles = _titles(written)
     for outlet in plan.outlets:
         for inflow in outlet.inflows:
             if converts(outlet.sink, inflow.scope):
                 wanted[inflow.scope.number] |= WHOLE
     for route in reversed(plan.routes):
         for stage in reversed(route.stages):
-            asked = question(stage) if stage.scope.number in questions else None
-            if asked is not None:
-                questions[stage.scope.number].append(asked)
-                continue
-            if stage.title in titles:
-                continue
             wanted[stage.scope.number] |= (
                 stage.node.requires(wanted[stage.after.number], stage.scope.schema)
                 if stage.node.rewrites
@@ -82,44 +68,27 @@ def fill(plan: Plan, answered: bool = True) -> Plan:
         if route.merges:
             for inflow in route.inflows:
                 wanted[inflow.scope.number] |= top_level(wanted[route.scope.number], inflow.scope.schema.names)
-    return _filled(plan, wanted, paths, questions, written)
+    return _filled(plan, wanted, paths)
 
 
-def _filled(
-    plan: Plan, wanted: dict[int, Paths], paths: dict[int, dict[Expr, None]], questions: dict[int, list[Question]],
-    written: dict[int, tuple[Stage, Written]],
-) -> Plan:  # fmt: skip
-    entries: list[Entry] = []
-    steps = [stage.title for stage in plan.stages()]
-    for entry in plan.entries:
-        number, schema = entry.scope.number, entry.scope.schema
-        asked = questions.get(number, [])
-        answered = worth_answering(asked, wanted[number], schema)
-        wanted[number] |= together(each for each in asked if each not in answered)
-        made = written[number][1] if number in written else None
-        parsed = part(schema, wanted[number] | together(answered) | (made.paths() if made else NOTHING))
-        answers = sorted((steps.index(each.step), each.step, each.expression) for each in answered)
-        entries.append(replace(entry, paths=tuple(paths[number]), parsed=parsed, written=made,
-                               answers=tuple(Answer(*answer) for answer in answers)))  # fmt: skip
-    numbers = {answer.step: answer.number for entry in entries for answer in entry.answers}
-    titles = _titles(written)
-
+def _filled(plan: Plan, wanted: Mapping[int, Paths], paths: Mapping[int, Iterable[Expr]]) -> Plan:
     def done(scope: Scope) -> Scope:
-        return replace(scope, wanted=part(scope.schema, wanted[scope.number]))
-
-    def placed(stage: Stage) -> Stage:
-        return replace(stage, scope=done(stage.scope), after=done(stage.after), answer=numbers.get(stage.title),
-                       written=stage.title in titles)  # fmt: skip
+        needed = wanted[scope.number]
+        return replace(scope, wanted=scope.schema if () in needed else project(scope.schema, needed))
 
     return replace(
         plan,
-        entries=tuple(replace(entry, scope=done(entry.scope)) for entry in entries),
+        entries=tuple(
+            replace(entry, scope=done(entry.scope), paths=tuple(paths[entry.scope.number])) for entry in plan.entries
+        ),
         routes=tuple(
             replace(
                 route,
                 scope=done(route.scope),
                 inflows=_done(route.inflows, done),
-                stages=tuple(map(placed, route.stages)),
+                stages=tuple(
+                    replace(stage, scope=done(stage.scope), after=done(stage.after)) for stage in route.stages
+                ),
             )
             for route in plan.routes
         ),
@@ -127,27 +96,35 @@ def _filled(
     )
 
 
-def _titles(written: Mapping[int, tuple[Stage, Written]]) -> set[str]:
-    return {stage.title for stage, _ in written.values()}
-
-
 def _done(inflows: tuple[Inflow, ...], done) -> tuple[Inflow, ...]:  # type: ignore[no-untyped-def]
     return tuple(replace(inflow, scope=done(inflow.scope)) for inflow in inflows)
+
+
+def format_of(sink: Sink) -> Format | None:
+    """The format that a sink asks for, if it does."""
+    return sink.format if isinstance(sink, (Files, KafkaTopic, Log, Memory)) else None
 
 
 def converts(sink: Sink, scope: Scope) -> bool:
     """The sink gets the body written anew: it was rewritten, or the sink wants columns or another format."""
     if scope.format is None or sink.columns:
         return True
-    asked = sink.format if isinstance(sink, (Files, KafkaTopic, Log, Memory)) else None
+    asked = format_of(sink)
     if isinstance(asked, Csv) and asked != scope.format:
         return True
     return asked is not None and asked.name != scope.format.name
 
 
+def check_written(sink: Sink, ends: str, origin: Origin | None) -> None:
+    """Nothing is said of a sink that only a source has."""
+    if isinstance(sink, Files) and sink.records is not None:
+        raise BadEndpoint(f"{ends} {sink}, which is written in lines", origin,
+                          "leave out records=: it says how files are read")  # fmt: skip
+
+
 def check_sink(outlet: Outlet) -> None:
     """A sink's own schema has room for every field that arrives."""
-    asked = outlet.sink.format if isinstance(outlet.sink, (Files, KafkaTopic, Log, Memory)) else None
+    asked = format_of(outlet.sink)
     arriving = {inflow.scope.format.name if inflow.scope.format else "json" for inflow in outlet.inflows}
     if asked is None and len(arriving) > 1 and not outlet.sink.columns and not isinstance(outlet.sink, Void):
         raise BadSchema(

@@ -14,7 +14,6 @@ _STYLES = (
     "classDef sink fill:#eaf6ec,stroke:#3a8a4d,color:#173d20",
     "classDef dead fill:#fdecea,stroke:#b3392f,color:#5c1a15,stroke-dasharray:4 3",
 )
-_FORKS = ("content-based router", "recipient list", "load balancer", "multicast")
 
 
 def mermaid(plan: Plan, counts: Mapping[str, Any] | None = None) -> str:
@@ -34,7 +33,7 @@ def _shape(box: Box) -> str:
         return f'(["{text}"])'
     if box.kind in (SINK, DEAD_LETTERS):
         return f'[("{text}")]'
-    return f'{{{{"{text}"}}}}' if box.title in _FORKS else f'["{text}"]'
+    return f'{{{{"{text}"}}}}' if box.forks else f'["{text}"]'
 
 
 def _style(box: Box) -> str:

@@ -10,6 +10,8 @@ from penstock.endpoints.files import OVERWRITE
 from penstock.expr.text import to_text
 from penstock.patterns.node import DEAD
 from penstock.plan.plan import Entry, Outlet, Plan, PlannedRoute, Stage
+from penstock.plan.used import is_row_by_row
+from penstock.plan.waiting import undecided
 from penstock.schema import Struct
 
 Row = tuple[str, ...]
@@ -25,6 +27,7 @@ def explain(plan: Plan) -> str:
         lines += ["  " + _one_line(_columns(_step(stage), widths)) for stage in route.stages]
         blocks.append("\n".join(lines))
     blocks.append("\n".join(_ends(plan)))
+    blocks.append("\n".join(_stages(plan)))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -42,20 +45,9 @@ def _start(route: PlannedRoute, entry: Entry | None) -> str:
 
 
 def _reads(entry: Entry) -> str:
-    """What is decoded and what of it goes on; everything else of the body is carried along as it came."""
-    paths = [to_text(path) for path in entry.paths]
-    read = [*_fields(entry.parsed), *paths]
-    if not read:
-        return "reads nothing of the body"
-    steps = ", ".join(answer.step for answer in entry.answers)
-    made = ("writes the parts" if entry.written.parted else "writes the new body") if entry.written else ""
-    done = [*([f"answers {steps}"] if steps else []), *([made] if made else [])]
-    kept = ", ".join([*_fields(entry.scope.wanted), *paths]) or "nothing"
-    return f"reads {', '.join(read)}" + (f"  | {', '.join(done)}, passes on {kept}" if done else "")
-
-
-def _fields(schema: Struct) -> list[str]:
-    return [Struct((field,)).ddl() for field in schema.fields]
+    """What is decoded; everything else of the body is carried along as it came."""
+    fields = [Struct((field,)).ddl() for field in entry.scope.wanted.fields]
+    return f"reads {', '.join([*fields, *map(to_text, entry.paths)]) or 'nothing of the body'}"
 
 
 def _step(stage: Stage) -> Row:
@@ -65,6 +57,8 @@ def _step(stage: Stage) -> Row:
         marks.append("missing is a dead letter")
     if node.stateful:
         marks.append("keeps state")
+    if is_row_by_row(stage):
+        marks.append("row by row: looks into a VARIANT")
     if node.rewrites:
         # Only what somebody downstream reads: the rest of the new body is never computed.
         marks.append(f"body rewritten: {stage.after.wanted.ddl()}".removesuffix(": "))
@@ -73,7 +67,7 @@ def _step(stage: Stage) -> Row:
 
 
 def _ends(plan: Plan) -> Iterator[str]:
-    rows = [_sink(outlet) for outlet in plan.outlets]
+    rows = [_sink(outlet, plan) for outlet in plan.outlets]
     widths = _widths([row[:-1] for row in rows])
     yield "sinks" if rows else "no sinks"
     for row in rows:
@@ -83,11 +77,28 @@ def _ends(plan: Plan) -> Iterator[str]:
     yield _one_line(f"dead letters := {plan.dead_letters}  | {plan.dead_delivery}: {plan.dead_letters.guarantee}")
 
 
-def _sink(outlet: Outlet) -> Row:
+def _stages(plan: Plan) -> Iterator[str]:
+    """Where Spark's tasks begin and end: messages leave a task only to meet others with their key."""
+    yield "stages on Spark"
+    routes = ", ".join(entry.route for entry in plan.entries)
+    yield _one_line(f"  1 := read {routes}, all steps as far as messages come")
+    remembering = [stage.title for stage in plan.stages() if stage.node.stateful]
+    for number, title in enumerate(remembering, 2):
+        yield _one_line(f"  {number} := shuffle to the key at {title}, that step and all behind it")
+    for route in plan.routes:
+        if route.waits:
+            yield _one_line(f"  later batches := messages of route {route.name} that wait for another try")
+    for title in sorted(undecided(plan)):
+        yield _one_line(f"  later batches := messages at {title} that wait for the fate of the first with their key")
+
+
+def _sink(outlet: Outlet, plan: Plan) -> Row:
     replaced = "  | a new run replaces earlier ones" if getattr(outlet.sink, "mode", "") == OVERWRITE else ""
+    sets_headers = any(stage.node.sets_headers for stage in plan.stages())
+    bare = "  | headers stay behind" if sets_headers and getattr(outlet.sink, "headers", None) is False else ""
     return (
         f"{outlet.channel} := {outlet.sink}",
-        f"{_bodies(outlet)}  | {outlet.delivery}: {outlet.sink.guarantee}{replaced}",
+        f"{_bodies(outlet)}{bare}  | {outlet.delivery}: {outlet.sink.guarantee}{replaced}",
     )
 
 

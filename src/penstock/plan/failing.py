@@ -1,36 +1,21 @@
-"""Which steps may make a dead letter of a message that reached them."""
+"""Where a message may still become a dead letter behind a step."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.expr.nodes import Function
-from penstock.patterns.balance import STICKY, Balance
-from penstock.patterns.node import DEAD, Node
-from penstock.patterns.recipients import Recipients
-from penstock.patterns.script import Script
+from penstock.patterns.idempotent import Idempotent
 from penstock.plan.plan import Plan, Stage
-
-
-def may_fail(node: Node) -> bool:
-    """A function of the user's, a value that must be there, a key that must, or a recipient that must be known."""
-    keyed = getattr(node, "invalid", None) == DEAD
-    return calls(node) or needs_value(node) or keyed or isinstance(node, (Script, Recipients))
-
-
-def calls(node: Node) -> bool:
-    """Whether an expression of the step is a function of the user's."""
-    return any(isinstance(part, Function) for expression in node.expressions() for part in expression.walk())
-
-
-def needs_value(node: Node) -> bool:
-    """Whether a message without some value is a dead letter here."""
-    return getattr(node, "missing", None) == DEAD or (isinstance(node, Balance) and node.strategy == STICKY)
 
 
 def may_fail_after(plan: Plan, stage: Stage) -> bool:
     """Whether a message that passed this step may still become a dead letter in the same batch."""
-    return any(may_fail(later.node) for later in stages_after(plan, stage))
+    return any(later.node.may_fail for later in stages_after(plan, stage))
+
+
+def decides_later(plan: Plan, stage: Stage) -> bool:
+    """Whether it is a receiver that forgets the key of a message that fails, and one may fail."""
+    return isinstance(stage.node, Idempotent) and not stage.node.remember_failed and may_fail_after(plan, stage)
 
 
 def stages_after(plan: Plan, stage: Stage) -> Iterator[Stage]:

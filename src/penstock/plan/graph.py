@@ -16,7 +16,10 @@ APART = (REDELIVERY, DEAD_LETTERS)
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """`kind` chooses the shape, `title` is the pattern or endpoint, `name` says which one, `note` a number."""
+    """`kind` chooses the shape, `title` is the pattern or endpoint, `name` says which one, `note` a number.
+
+    `icon` is the picture of a pattern; one that `forks` sends messages to one or more of several channels.
+    """
 
     key: str
     kind: str
@@ -24,6 +27,8 @@ class Box:
     name: str
     detail: str = ""
     note: str = ""
+    icon: str = ""
+    forks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +54,18 @@ def graph(plan: Plan, counts: Mapping[str, Any] | None = None) -> Graph:
 
     `counts` is a run's `Summary.as_dict()`; what it does not count is drawn without a number.
     """
-    boxes = [Box(f"source {entry.route}", SOURCE, str(entry.source), entry.route, entry.parsed.ddl())
+    boxes = [Box(f"source {entry.route}", SOURCE, str(entry.source), entry.route, entry.scope.wanted.ddl())
              for entry in plan.entries]  # fmt: skip
     for stage in plan.stages():
         if not isinstance(stage.node, To):
-            boxes.append(Box(stage.title, STEP, stage.node.pattern, stage.title, stage.node.detail()))
+            node = stage.node
+            boxes.append(Box(stage.title, STEP, node.pattern, stage.title, node.detail(), icon=node.icon,
+                             forks=node.channels == "1:n"))  # fmt: skip
     boxes += [Box(f"sink {outlet.channel}", SINK, str(outlet.sink), outlet.channel, outlet.sink.guarantee)
               for outlet in plan.outlets]  # fmt: skip
     boxes += [Box(f"redelivery {route.name}", REDELIVERY, route.redelivery.pattern, route.name,
-                  route.redelivery.detail()) for route in plan.routes if route.redelivery is not None]  # fmt: skip
+                  route.redelivery.detail(), icon=route.redelivery.icon)
+              for route in plan.routes if route.redelivery is not None]  # fmt: skip
     boxes.append(Box("dead letters", DEAD_LETTERS, "dead letters", str(plan.dead_letters), "from any step that fails"))
     edges = tuple(edge for route in plan.routes for edge in _edges(plan, route))
     return _counted(Graph(tuple(boxes), edges), counts or {})

@@ -11,10 +11,9 @@ from penstock.endpoints.base import Sink, Source
 from penstock.errors import Origin
 from penstock.expr.nodes import Expr
 from penstock.formats import Format
-from penstock.formats.written import Written
 from penstock.patterns.node import Node
 from penstock.patterns.redelivery import Redelivery
-from penstock.schema import EMPTY, Struct
+from penstock.schema import Struct
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +37,15 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step in its place. `answer` numbers the decoder's answer to its condition, if the decoder gives one.
+    """One step in its place.
 
-    `at_once` is the policy by which the step itself tries failed messages again, without anybody waiting. A step is
-    `written` when the decoder makes the new body, or those of the parts.
+    `at_once` is the policy by which the step itself tries failed messages again, without anybody waiting.
     """
 
     route: str
     node: Node
     scope: Scope
     after: Scope
-    answer: int | None = None
-    written: bool = False
     at_once: Redelivery | None = None
 
     @property
@@ -62,32 +58,14 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a decoder finds out for a step: whether its condition is true, or the number of the case that applies."""
-
-    number: int
-    step: str
-    expression: Expr
-
-
-@dataclass(frozen=True, slots=True)
 class Entry:
-    """A source, the scope it fills, and the paths that only its decoder can follow.
-
-    `parsed` is the part of the schema that is decoded: what the scope wants, and what the answers and the written body
-    need. `original` says whether somebody needs the bytes of a message that could be decoded. `written` is what is
-    written instead.
-    """
+    """A source, the scope it fills, and the paths that only its decoder can follow. It decodes what the scope wants."""
 
     route: str
     source: Source
     format: Format
     scope: Scope
     paths: tuple[Expr, ...] = ()
-    parsed: Struct = EMPTY
-    answers: tuple[Answer, ...] = ()
-    original: bool = True
-    written: Written | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,7 @@ from penstock.expr.nodes import HEADER, Expr, Field, Function
 from penstock.patterns.aggregate import Aggregate
 from penstock.patterns.node import Node
 from penstock.patterns.redelivery import REDELIVERED, Redelivery
-from penstock.patterns.script import Script
 from penstock.patterns.strategy import Custom
-from penstock.plan.failing import calls, needs_value
 from penstock.plan.plan import Stage
 
 
@@ -33,9 +31,9 @@ def with_tries(stages: Sequence[Stage], policy: Redelivery | None) -> tuple[Stag
 def _alone(node: Node, before: Sequence[Node], policy: Redelivery) -> bool:
     if isinstance(node, Aggregate) and isinstance(node.strategy, Custom):
         return False  # a group that failed: its members come back one by one
-    if not (calls(node) or needs_value(node) or isinstance(node, Script)):
+    if not (node.calls or node.needs_value):
         return True  # nothing to try again
-    if needs_value(node) and _may_differ(node):
+    if node.needs_value and _may_differ(node):
         return False  # a function may give the missing value the next time, and so may the header
     if _functions(node) > 1 and any(map(counts_tries, node.expressions())):
         return False  # all of them are called again with another header, not only the one that failed
@@ -48,7 +46,7 @@ def _functions(node: Node) -> int:
 
 def _may_differ(node: Node) -> bool:
     """Whether another try of the same message may have another result."""
-    return calls(node) or isinstance(node, Script) or any(map(counts_tries, node.expressions()))
+    return node.calls or any(map(counts_tries, node.expressions()))
 
 
 def counts_tries(expression: Expr) -> bool:

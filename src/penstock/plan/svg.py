@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 from xml.sax.saxutils import escape
 
+from penstock.patterns.drawing import HEIGHT, WIDTH
 from penstock.plan import glyphs
 from penstock.plan.graph import APART, DEAD_LETTERS, REDELIVERY, SINK, SOURCE, STEP, Box, Edge, Graph, graph
 from penstock.plan.layout import Key, Layout, layout
@@ -67,11 +68,11 @@ class _Picture:
         for level, half in enumerate(self.halves):
             middles.append(at + half)
             # Captions may be wider than the box that arrows leave from: only the rest of the gap is needed.
-            at += 2 * half + max(36.0, gaps[level] - half + glyphs.WIDTH / 2)
+            at += 2 * half + max(36.0, gaps[level] - half + WIDTH / 2)
         return middles, max(at - gaps[len(middles) - 1] + _GAP, _MARGIN * 2 + len(self.title) * 9)
 
     def point(self, key: Key) -> Point:
-        return self.columns[self.level[key]], _TITLE + _MARGIN + self.placed.rows[key] * _ROW + glyphs.HEIGHT / 2
+        return self.columns[self.level[key]], _TITLE + _MARGIN + self.placed.rows[key] * _ROW + HEIGHT / 2
 
     def text(self) -> str:
         width, height = round(self.width), round(self.height)
@@ -91,23 +92,23 @@ class _Picture:
 
     def _box(self, box: Box) -> str:
         x, y = self.point(box.key)
-        left, top = x - glyphs.WIDTH / 2, y - glyphs.HEIGHT / 2
+        left, top = x - WIDTH / 2, y - HEIGHT / 2
         round_corners = {SOURCE: 22, SINK: 10}.get(box.kind, 4)
         style = {DEAD_LETTERS: "dead", REDELIVERY: STEP}.get(box.kind, box.kind)
         captions = (("", box.title), ("name", box.name), ("note", box.note))
         lines = [(style, text) for style, text in captions if text]
         return "".join([
             f'<g transform="translate({left:.0f},{top:.0f})"><title>{_escaped(box.detail or box.title)}</title>',
-            f'<rect class="frame {style}" width="{glyphs.WIDTH}" height="{glyphs.HEIGHT}" rx="{round_corners}"/>',
+            f'<rect class="frame {style}" width="{WIDTH}" height="{HEIGHT}" rx="{round_corners}"/>',
             f'<g class="glyph">{_glyph(box)}</g>',
-            *(f'<text class="{style}" x="{glyphs.WIDTH / 2:.0f}" y="{glyphs.HEIGHT + 16 + 14 * index}"'
+            *(f'<text class="{style}" x="{WIDTH / 2:.0f}" y="{HEIGHT + 16 + 14 * index}"'
               f' text-anchor="middle">{_escaped(_cut(text))}</text>' for index, (style, text) in enumerate(lines)),
             "</g>",
         ])  # fmt: skip
 
     def _arrow(self, edge: Edge, path: tuple[Key, ...]) -> tuple[str, str]:
         """The line and its label; the label is a piece of pipe, as the book draws channels."""
-        half = glyphs.WIDTH / 2
+        half = WIDTH / 2
         stops = [self.point(key) for key in path]
         first, last = (stops[0][0] + half, stops[0][1]), (stops[-1][0] - half - 2, stops[-1][1])
         # Through the layers in between an arrow runs level, past the captions of the boxes there.
@@ -164,14 +165,14 @@ def _pipe_width(edge: Edge) -> float:
 
 
 def _box_width(box: Box) -> float:
-    return max(glyphs.WIDTH, len(_cut(box.title)) * _LETTER, len(_cut(box.name)) * _SMALL, len(box.note) * _SMALL)
+    return max(WIDTH, len(_cut(box.title)) * _LETTER, len(_cut(box.name)) * _SMALL, len(box.note) * _SMALL)
 
 
 def _glyph(box: Box) -> str:
     if box.kind == DEAD_LETTERS:
         return glyphs.DEAD
     if box.kind in (STEP, REDELIVERY):
-        return glyphs.PATTERNS.get(box.title, "")
+        return box.icon
     return glyphs.ENDPOINTS.get(box.title.split(" ")[0], "")
 
 

@@ -23,7 +23,6 @@ from penstock.patterns.aggregate import (
     closed_reason,
 )
 from penstock.patterns.key import DISCARD, HOLD, INVALID_KEY, NO_PARENT, NO_VALUE, key_text
-from penstock.patterns.strategy import Fold
 from penstock.plan.plan import Stage
 from penstock.reference.effects import Continue, Effect, Filtered, Held
 from penstock.reference.state import Key, State, refused
@@ -108,10 +107,6 @@ class Groups(State):
         try:
             body = combined(self.node.strategy, self.stage.scope.schema, members)
         except Failure as failure:
-            if isinstance(self.node.strategy, Fold):
-                # Its members are not kept: what is left of them is the group.
-                merged = self._merged(key, reason, [message for message, _ in members], {})
-                return [replace(failure.dead, message=merged)]
             return [replace(failure.dead, message=message) for message, _ in members]
         merged = self._merged(key, reason, [message for message, _ in members], body)
         return [Continue(merged, f"completed by {reason}")]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import CannotReplay, did_you_mean
+from penstock.failures import DECODE
 from penstock.formats import Json, Malformed
 from penstock.message import DeadLetter, Journey, Message
 from penstock.patterns.aggregate import COMPLETED_BY, GROUP_SIZE
@@ -16,8 +17,10 @@ from penstock.patterns.split import Split, SplitFields
 from penstock.plan.delivery import routes_before
 from penstock.plan.plan import Entry, Plan, Scope, Stage
 from penstock.plan.stopping import STOPPED
-from penstock.reference.decode import DECODE, decode
+from penstock.reference.decode import decode
+from penstock.reference.memory import forgotten_by
 from penstock.schema import Array, Map, Struct, Type
+from penstock.values import as_json
 
 STEP, START = "step", "start"
 _AT_START = "replay it from the start"
@@ -80,13 +83,14 @@ def _at_step(plan: Plan, letter: DeadLetter, number: int) -> Entrance:
         raise _refused(letter, f"the app has no step {letter.step!r} in route {letter.route!r} any more", _AT_START)
     if letter.error == STOPPED:
         stage = _after_split(plan, letter, stage)
+    stage = forgotten_by(plan, letter, stage)
     scope, message = stage.scope, letter.message
     if scope.format is not None:
         paths = next((entry.paths for entry in plan.entries if entry.scope.number == scope.number), ())
-        reader = Entry(stage.route, plan.entries[0].source, scope.format, scope, paths, parsed=scope.wanted)
+        reader = Entry(stage.route, plan.entries[0].source, scope.format, scope, paths)
         carrier = message.raw
     else:
-        reader = Entry(stage.route, plan.entries[0].source, Json(scope.wanted), scope, (), parsed=scope.wanted)
+        reader = Entry(stage.route, plan.entries[0].source, Json(scope.wanted), scope)
         carrier = _stored(letter, scope)
     fields = decode(reader, carrier)
     if isinstance(fields, Malformed):
@@ -112,7 +116,7 @@ def _stored(letter: DeadLetter, scope: Scope) -> bytes:
         raise _refused(letter, "the body that came to the step was not kept", _AT_START)
     for path in _absent(fields, scope.wanted, ""):
         raise _refused(letter, f"the step reads {path!r} now, and nobody read it then", _AT_START)
-    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return json.dumps(fields, ensure_ascii=False, default=as_json).encode("utf-8", "surrogatepass")
 
 
 def _absent(value: Any, kind: Type, path: str) -> Iterator[str]:

@@ -10,12 +10,12 @@ from penstock.endpoints.memory import as_messages
 from penstock.errors import BadRoute, UnknownChannel, did_you_mean
 from penstock.message import DeadLetter, Message
 from penstock.plan.plan import Entry, Plan
-from penstock.reference.decode import DECODE, decode
+from penstock.reference.decode import decode
 from penstock.reference.outcome import Outcome, Trace, TraceStep
 from penstock.reference.resume import STEP, entrances
 from penstock.reference.runner import Runner
 
-__all__ = ["DECODE", "Outcome", "Trace", "TraceStep", "decode", "replay", "run", "run_batches", "trace"]
+__all__ = ["Outcome", "Trace", "TraceStep", "decode", "replay", "run", "run_batches", "trace"]
 
 Messages = Mapping[str, Iterable[object]] | Iterable[object]
 
@@ -57,17 +57,22 @@ def run_batches(
 
 
 def replay(
-    plan: Plan, letters: Iterable[DeadLetter], at: str = STEP, source: str | None = None, now: float = 0.0
-) -> Outcome:
-    """Dead letters through the plan again, to the end, from the step that failed or from the start."""
-    runner = Runner(plan)
+    plan: Plan, letters: Iterable[DeadLetter], at: str = STEP, source: str | None = None, now: float = 0.0,
+    into: Runner | None = None,
+) -> Outcome:  # fmt: skip
+    """Dead letters through the plan again, from the step that failed or from the start.
+
+    Alone they go to the end. As a batch of a stream (`into`) they meet what it remembers, and it remembers them.
+    """
+    runner = into or Runner(plan)
     found = entrances(plan, letters, at, source)
     outcome = runner.batch(
         now,
         [(one.reader, one.message) for one in found if one.stage is None],
         [(one.stage, one.message) for one in found if one.stage is not None],
     )
-    outcome.add(runner.stop())
+    if into is None:
+        outcome.add(runner.stop())
     _check_budget(plan, outcome)
     return outcome
 

@@ -11,16 +11,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from penstock.clock import begin_batch
+from penstock.failures import DECODE
 from penstock.formats import Json, Malformed
 from penstock.message import DeadLetter, Journey, Message
 from penstock.patterns.aggregate import Aggregate
 from penstock.patterns.idempotent import Idempotent
 from penstock.patterns.key import FLUSH, HOLD
-from penstock.patterns.redelivery import ORIGINAL
+from penstock.patterns.redelivery import ORIGINAL, SOONEST
 from penstock.patterns.resequence import Resequence
 from penstock.plan.demand import converts
 from penstock.plan.plan import Entry, Outlet, Plan, PlannedRoute, Scope, Stage
-from penstock.reference.decode import DECODE, decode
+from penstock.reference.decode import decode
 from penstock.reference.effects import Continue, Dead, Effect, Filtered, Held, Send, numbered
 from penstock.reference.family import Family
 from penstock.reference.groups import Groups
@@ -104,6 +106,7 @@ class Runner:
         self, now: float, arrivals: Iterable[tuple[Entry, Message]], resumed: Iterable[tuple[Stage, Message]] = ()
     ) -> None:
         self.now = now
+        begin_batch(round(now * 1e6))
         self._try_again()
         for stage, message in resumed:
             self.outcome.received += 1
@@ -112,7 +115,11 @@ class Runner:
         for entry, message in arrivals:
             self._enter(entry, message)
         for route, index in self.remembering:
-            state = self.states[route.stages[index].title]
+            title = route.stages[index].title
+            state = self.states[title]
+            for message in state.again():
+                self._count(route, index, received=-1, held=-1)
+                self.gathered[title].append(message)
             held = state.held
             self._spread(route, index, state.due(now), state.held - held)
             self._visit(route, index)
@@ -130,7 +137,7 @@ class Runner:
         """Batches without arrivals; the clock moves to the next try where nothing else is left to do."""
         while self._restless():
             if any(state.undecided for state in self.states.values()):
-                self._pass(self.now, ())
+                self._pass(self.now + SOONEST, ())  # no two batches are at the same time
             else:
                 self._pass(max(self.now, min(retry.due for retry in self.retries)), ())
 

@@ -22,7 +22,7 @@ class Seen(State):
         self.node = stage.node
         self.keys: dict[Key, tuple[float, int]] = {}
         self.batch = 0
-        self.waiting: list[tuple[Key, Message]] = []
+        self.waiting: list[Message] = []
 
     @property
     def held(self) -> int:
@@ -38,8 +38,11 @@ class Seen(State):
             self.keys = {key: seen for key, seen in self.keys.items() if now < seen[0] + self.node.keep}
         if self.node.keep_last is not None:
             self._forget_oldest(self.node.keep_last)
+        return []
+
+    def again(self) -> list[Message]:
         waiting, self.waiting = self.waiting, []
-        return [effect for key, message in waiting for effect in self._decide(key, message, now)]
+        return waiting
 
     def _forget_oldest(self, least: int) -> None:
         sizes = Counter(batch for _, batch in self.keys.values())
@@ -63,7 +66,7 @@ class Seen(State):
             return [Continue(replace(message, journey=replace(message.journey, admitted=admitted)))]
         if self.keys[key][1] == self.batch and not self.node.remember_failed:
             # The first one may still fail in this batch.
-            self.waiting.append((key, message))
+            self.waiting.append(message)
             return [Held("until the first of its key is through")]
         return [Send(self.node.duplicates, message) if self.node.duplicates else Filtered()]
 

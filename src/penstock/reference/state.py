@@ -1,6 +1,6 @@
 """The meaning of the patterns that remember: one object per step, which lives as long as the run.
 
-In every batch the runner calls `due`, then `accept` for each message in the order of its source, then `end`, and
+In every batch the runner calls `again`, `due`, `accept` for each message in the order of its source, then `end`, and
 `settle` when all steps are through. A run that ends calls `stop`. Whatever happens to a message is an effect; `held`
 says how many wait.
 """
@@ -33,6 +33,10 @@ class State:
     def undecided(self) -> bool:
         """Messages wait only for the next batch, not for time or other messages."""
         return False
+
+    def again(self) -> list[Message]:
+        """Those that have waited for this batch: they come to the step once more, in their order among all others."""
+        return []
 
     def due(self, now: float) -> list[Effect]:
         return []

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from functools import reduce
 from operator import add
 from typing import Any
 
 import pyarrow
 
+from penstock.expr import exact
 from penstock.expr.evaluate import conformed
+from penstock.expr.exact import held
 from penstock.expr.functions import finite, integer
 from penstock.expr.types import type_of
 from penstock.formats.arrow import arrow_type
@@ -89,6 +92,9 @@ def _fold(name: str, function: str, values: list[Any]) -> Any:
         return None
     if function in (MIN, MAX):
         return min(there) if function == MIN else max(there)
+    if isinstance(there[0], Decimal):
+        total = exact.total(there)
+        return _fitting(name, exact.quotient(total, len(there)) if function == MEAN else total)
     if function == MEAN:
         return _fitting(name, _added([float(value) for value in there]) / len(there))
     return _fitting(name, _added(there))
@@ -100,9 +106,10 @@ def _added(values: list[Any]) -> Any:
 
 
 def _fitting(name: str, total: Any) -> Any:
-    if (integer(total) if isinstance(total, int) else finite(total)) is None:
+    fitting = integer(total) if isinstance(total, int) else finite(total) if isinstance(total, float) else held(total)
+    if fitting is None:
         raise Failure(FOLD_FAILED, overflow_reason(name))
-    return total
+    return fitting
 
 
 def _custom(strategy: Custom, body: Struct, bodies: list[dict[str, Any]]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import linecache
 import os
 import sys
 import traceback
@@ -118,7 +119,7 @@ def _import(module: str) -> ModuleType:
 def _broken(target: str, error: BaseException, directory: str) -> BadFile:
     said = str(error).splitlines()[0] if str(error) else ""
     if isinstance(error, SyntaxError):
-        origin = Origin(error.filename or target, error.lineno or 1, (error.text or "").strip())
+        origin = _line(error.filename or target, error.lineno or 1)
         return BadFile(f"{target} is not Python: {error.msg}", origin)
     fix = None
     if isinstance(error, ModuleNotFoundError) and error.name:
@@ -134,7 +135,11 @@ def _user_line(error: BaseException, directory: str) -> Origin | None:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename.startswith(directory + os.sep)
            and "site-packages" not in frame.filename and not frame.filename.startswith(_PACKAGE + os.sep)]  # fmt: skip
-    return Origin(own[-1].filename, own[-1].lineno or 1, own[-1].line or "") if own else None
+    return _line(own[-1].filename, own[-1].lineno or 1) if own else None
+
+
+def _line(file: str, line: int) -> Origin:
+    return Origin.within(file, line, "".join(linecache.getlines(file)))
 
 
 def _app_of(module: ModuleType, target: str, name: str) -> App:

@@ -18,6 +18,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -25,22 +27,23 @@ import yaml
 
 from penstock.endpoints.base import Sink, Source
 from penstock.endpoints.files import Files
-from penstock.errors import BadEndpoint, PenstockError
+from penstock.endpoints.yaml import read_endpoint, write_endpoint
+from penstock.errors import BadEndpoint, Origin, PenstockError
 from penstock.patterns.join import Join, join
+from penstock.patterns.redelivery import SETTINGS
+from penstock.patterns.settings import read_settings
 from penstock.patterns.to import To
 from penstock.route.app import App
 from penstock.route.route import Route
-from penstock.route.yamlends import read_endpoint, write_endpoint
-from penstock.route.yamlnodes import Item, read
-from penstock.route.yamlstate import read_redelivery, write_redelivery
-from penstock.route.yamlsteps import VERBS, read_step, write_step
+from penstock.route.yamlsteps import Readers, read_step, write_step
+from penstock.yaml.item import Item, read
 
 
-def from_yaml(text: str, file: str = "") -> App:
-    """The app that a YAML text describes; `file` is what errors call the text."""
+def from_yaml(text: str, file: str = "", route: type[Route] = Route) -> App:
+    """The app that a YAML text describes; `file` is what errors call the text. Its routes are of the class `route`."""
     whole = read(text, file or "<yaml>", "the file")
     found = whole.keys(("app", "routes"), ("sinks", "dead_letters", "error_budget"))
-    routes = [_route(item) for item in found["routes"].listed()]
+    routes = [_route(item, route) for item in found["routes"].listed()]
     bound = found["sinks"].entries() if "sinks" in found else {}
     sinks = {channel: _sink(item) for channel, item in bound.items()}
     dead = _sink(found["dead_letters"]) if "dead_letters" in found else None
@@ -52,24 +55,28 @@ def from_yaml(text: str, file: str = "") -> App:
     return app
 
 
-def _route(item: Item) -> Route:
+def _route(item: Item, kind: type[Route]) -> Route:
     found = item.keys(("route", "from"), ("delivery", "on_error", "steps"))
     name = found["route"].text()
     start = item.below(found["from"].node, f"the source of route {name!r}")
     with item.located():
         delivery = found["delivery"].text() if "delivery" in found else None
-        route = Route(name, _from(start), origin=item.origin, delivery=delivery)
+        route = kind(name, _from(start), origin=item.origin, delivery=delivery)
     steps = found["steps"].listed() if "steps" in found else []
+    readers = {word: read for node in kind.patterns() for word, read in node.readers().items()}
     for number, step in enumerate(steps, 1):
-        route = _with_step(route, item.below(step.node, f"step {number} of route {name!r}"))
-    return read_redelivery(route, found["on_error"]) if "on_error" in found else route
+        route = _with_step(route, item.below(step.node, f"step {number} of route {name!r}"), readers)
+    if "on_error" in found:
+        with found["on_error"].located():
+            return route.on_error(**read_settings(found["on_error"].keys((), SETTINGS)))
+    return route
 
 
-def _with_step(route: Route, item: Item) -> Route:
-    verb, settings, name = read_step(item)
-    settings = item.below(settings.node, f"{verb!r} of route {route.name!r}")
+def _with_step(route: Route, item: Item, readers: Readers) -> Route:
+    word, settings, name = read_step(item, readers)
+    settings = item.below(settings.node, f"{word!r} of route {route.name!r}")
     with settings.located():
-        return route.then(lambda: replace(VERBS[verb](settings), origin=settings.origin), name)
+        return route.then(lambda: replace(readers[word](settings), origin=settings.origin), name)
 
 
 def _from(item: Item) -> Source | Join | str:
@@ -96,12 +103,12 @@ def to_yaml(app: App) -> str:
     document: dict[str, object] = {"app": app.name, "routes": [_written_route(route) for route in app.routes]}
     steps = [step for route in app.routes for step in route.steps]
     own = {step.channel for step in steps if isinstance(step, To) and step.sink is not None}
-    sinks = {channel: _flow(write_endpoint(sink, f"the sink of channel {channel!r}"))
+    sinks = {channel: _written_end(sink, f"the sink of channel {channel!r}")
              for channel, sink in app.sinks.items() if channel not in own}  # fmt: skip
     if sinks:
         document["sinks"] = sinks
     if app.dead_letters != Files(f"dead-letters/{app.name}"):
-        document["dead_letters"] = _flow(write_endpoint(app.dead_letters, "the sink of dead letters"))
+        document["dead_letters"] = _written_end(app.dead_letters, "the sink of dead letters")
     if app.error_budget is not None:
         document["error_budget"] = app.error_budget
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
@@ -110,16 +117,13 @@ def to_yaml(app: App) -> str:
 def _written_route(route: Route) -> dict[str, object]:
     steps = []
     for number, step in enumerate(route.steps, 1):
-        what = f"step {number} of route {route.name!r}"
-        try:
-            steps.append({key: _flow(value) for key, value in write_step(step, what).items()})
-        except PenstockError as error:
-            raise type(error)(error.what, error.origin or step.origin, error.fix) from None
+        with _writing(f"step {number} of route {route.name!r}", step.origin):
+            steps.append({key: _flow(value) for key, value in write_step(step).items()})
     written: dict[str, object] = {"route": route.name, "from": _written_from(route)}
     if route.delivery:
         written["delivery"] = route.delivery
     if route.redelivery is not None:
-        written["on_error"] = _flow(write_redelivery(route.redelivery))
+        written["on_error"] = _flow(route.redelivery.write())
     return {**written, "steps": steps} if steps else written
 
 
@@ -129,12 +133,24 @@ def _written_from(route: Route) -> object:
             return _flow({"join": list(sources)})
         case str():
             return route.source
-    try:
-        end = write_endpoint(route.source, f"the source of route {route.name!r}")
-    except PenstockError as error:
-        raise type(error)(error.what, error.origin or route.origin, error.fix) from None
+    with _writing(f"the source of route {route.name!r}", route.origin):
+        end = write_endpoint(route.source)
     # A word alone would be a channel.
     return _flow({end: True} if isinstance(end, str) else end)
+
+
+def _written_end(sink: Sink, what: str) -> object:
+    with _writing(what):
+        return _flow(write_endpoint(sink))
+
+
+@contextmanager
+def _writing(what: str, origin: Origin | str | None = None) -> Iterator[None]:
+    """Errors say what could not be written, and where it stands."""
+    try:
+        yield
+    except PenstockError as error:
+        raise type(error)(f"{what}: {error.what}", error.origin or origin, error.fix) from None
 
 
 class _Line(dict[str, object]):

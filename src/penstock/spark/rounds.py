@@ -5,34 +5,35 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import msgspec
-from pyspark.sql import DataFrame, Observation
 
+from penstock.envelope import WAITING
 from penstock.patterns.idempotent import Idempotent
 from penstock.patterns.key import DISCARD, FLUSH
 from penstock.plan.plan import Plan
-from penstock.spark.execute import Executed, compute, execute
-from penstock.spark.frame import WAITING, Places
-from penstock.spark.lower import lower
+from penstock.plan.waiting import waits
+from penstock.spark.execute import Executed, finish
 from penstock.spark.state.table import StateTable
-from penstock.spark.state.waiting import CHANNEL, released, room, waits
-from penstock.spark.tally import released_columns
-from penstock.spark.write.durable import write_whole
-from penstock.spark.write.intent import Intent
-from penstock.spark.write.outlets import Target
+from penstock.spark.state.waiting import CHANNEL, room
+from penstock.spark.tasks.readers import Arrivals
+from penstock.spark.tasks.run import TaskRun
+from penstock.spark.write.intent import Intent, NotedIntent
+from penstock.spark.write.outlets import Target, promised
 from penstock.spark.write.publish import Kept, publish
+from penstock.spark.write.ready import made_ready
 from penstock.spark.write.staging import Staging
+
+STOP, REPLAY = "stop.json", "replay.json"
 
 
 class Rounds:
     """An app and the table of its state."""
 
-    def __init__(self, plan: Plan, table: StateTable, resumes_at: Collection[str] = ()) -> None:
-        self.plan, self.table, self.waits, self.resumes_at = plan, table, waits(plan), resumes_at
-        self.places = Places.of(plan)
+    def __init__(self, plan: Plan, table: StateTable) -> None:
+        self.plan, self.table, self.waits = plan, table, waits(plan)
         nodes = {stage.title: stage.node for stage in plan.stages()}
         table.titles = frozenset(nodes)
         table.keep_last = {
@@ -46,9 +47,9 @@ class Rounds:
 
     def run(
         self,
-        data: DataFrame,
+        run: TaskRun,
+        arrivals: Arrivals,
         batch: int,
-        outlets: Mapping[int, Target],
         staging: Staging,
         first: bool = False,
         stops: bool = False,
@@ -56,80 +57,92 @@ class Rounds:
         held: bool = False,
     ) -> Executed:
         """One batch of arrivals, with those who waited for it; if it is held, only its state is published."""
-        snapshot = replace(self.table.before(batch, stops), timed=record is not None)
-        again = released(data.sparkSession, self.plan, snapshot)
-        count = Observation() if again is not None else None
-        if again is not None and count is not None:
-            counted = again.observe(count, *released_columns(self.places))
-            data = data.unionByName(counted, allowMissingColumns=True)
-        rows = lower(self.plan, data, snapshot, self.resumes_at)
-        every = self.targets(outlets)
-        done = (
-            self._held(*compute(rows, self.plan, every, staging, count), staging)
-            if held
-            else execute(rows, self.plan, every, staging, first, record, count)
-        )
-        return replace(done, waiting=self.publish(batch, done.intent))
+        intent, received = run.compute(arrivals, staging, self.table.before(batch, stops), timed=record is not None)
+        if held:
+            done = Executed(self._held(intent, staging), received, Kept(), staging)
+        else:
+            kept = finish(intent, self.plan, run.targets, staging, first, record)
+            done = Executed(intent, received, kept, staging)
+        return replace(done, waiting=self.publish(batch, intent))
 
     def publish(self, batch: int, intent: Intent) -> Mapping[str, int]:
         """The state after a batch; how many wait at each step now."""
         self.table.publish(batch, intent.notes)
         return self.table.held()
 
-    def finish(self, nothing: DataFrame, outlets: Mapping[int, Target], staging: Staging) -> Executed | None:
+    def finish(self, run: TaskRun, staging: Staging) -> Executed | None:
         """A stream was stopped: steps that say so flush or discard what they hold. A crash on the way is no loss."""
-        snapshot = self.table.at_stop() if self.stops else None
+        snapshot = self.table.after(stops=True) if self.stops else None
         if snapshot is None:
             return None
-        rows = lower(self.plan, nothing, replace(snapshot, timed=True))
-        done = execute(rows, self.plan, self.targets(outlets), staging, record=self._record_stop)
-        self.table.publish_stop(done.intent.notes)
-        os.remove(self._stop_file)
-        return replace(done, waiting=self.table.held())
-
-    def finish_again(self, outlets: Mapping[int, Target], staging: Staging) -> None:
-        """A stop that a crash interrupted after everything was computed: it is published now."""
-        try:
-            with open(self._stop_file, "rb") as file:
-                intent = msgspec.json.decode(file.read(), type=Intent)
-        except FileNotFoundError:
-            return
-        publish(intent, self.targets(outlets), replace(staging, key=intent.key), again=True)
-        self.table.publish_stop(intent.notes)
-        os.remove(self._stop_file)
+        intent, received = run.compute(Arrivals(), staging, snapshot, timed=True)
+        kept = finish(intent, self.plan, run.targets, staging, record=self._noted(STOP).write)
+        self.table.amend(intent.notes)
+        self._noted(STOP).remove()
+        return Executed(intent, received, kept, staging, self.table.held())
 
     @property
-    def _stop_file(self) -> str:
-        return os.path.join(self.table.directory, "stop.json")
+    def is_interrupted(self) -> bool:
+        """Whether a stop or a replay is computed here that is not published to its end."""
+        return any(self._noted(name).read() is not None for name in (STOP, REPLAY))
 
-    def _record_stop(self, intent: Intent) -> None:
-        write_whole(self._stop_file, msgspec.json.encode(intent))
+    def finish_again(self, outlets: Mapping[int, Target], staging: Staging) -> None:
+        """A stop or a replay that a crash interrupted after everything was computed: it is published now."""
+        stop, replay = self._noted(STOP).read(), self._noted(REPLAY).read()
+        if stop is not None:
+            publish(stop, self.targets(outlets), replace(staging, key=stop.key), again=True)
+            if not self.table.is_stopped:
+                self.table.amend(stop.notes)
+            self._noted(STOP).remove()
+        if replay is not None:
+            every = self.targets(made_ready(promised(outlets)))
+            publish(replay, every, replace(staging, key=replay.key), again=True)
+            self.end_replay(replay)
 
-    def _held(self, intent: Intent, query: DataFrame, staging: Staging) -> Executed:
+    def replay(self, run: TaskRun, arrivals: Arrivals, staging: Staging) -> Executed:
+        """Dead letters that come again between two batches of a stream, computed; no sink and no state has changed."""
+        snapshot = self.table.after(stops=False)
+        assert snapshot is not None
+        intent, received = run.compute(arrivals, staging, snapshot)
+        return Executed(intent, received, Kept(), staging)
+
+    def begin_replay(self, intent: Intent) -> None:
+        """From here on the replay counts: whoever comes next to this state publishes it first."""
+        self._noted(REPLAY).write(intent)
+
+    def end_replay(self, intent: Intent) -> Mapping[str, int]:
+        """All of it is published; how many wait at each step now."""
+        if not self.table.has_replayed(intent.key):
+            self.table.amend(intent.notes, intent.key)
+        self._noted(REPLAY).remove()
+        return self.table.held()
+
+    def _noted(self, name: str) -> NotedIntent:
+        return NotedIntent(os.path.join(self.table.directory, name))
+
+    def _held(self, intent: Intent, staging: Staging) -> Intent:
         """A pass whose messages for sinks stay staged. The room is ours: the next pass needs those who wait there."""
         waiting = tuple(file for file in intent.files if file.channel == CHANNEL)
         if self.waits:
             publish(msgspec.structs.replace(intent, files=waiting), {WAITING: room(self.table.directory)}, staging)
-        others = tuple(file for file in intent.files if file.channel != CHANNEL)
-        return Executed(msgspec.structs.replace(intent, files=others), Kept(), query, staging)
+        return msgspec.structs.replace(intent, files=tuple(file for file in intent.files if file.channel != CHANNEL))
 
     def until_quiet(
         self,
-        data: DataFrame,
-        outlets: Mapping[int, Target],
+        run: TaskRun,
+        arrivals: Arrivals,
         key: str,
         scratch: str,
         lasting: str | None = None,
         held: bool = False,
     ) -> Iterator[Executed]:
         """A batch run: the arrivals, then further rounds until nobody waits for another try, then the stop."""
-        nothing = data.sparkSession.createDataFrame([], data.schema)
         waiting, batch = 0, 0
         stops = not self.waits
         while True:
             staging = Staging(f"{key}-{batch:05d}" if batch else key, scratch, lasting or scratch)
-            arrivals = data if not batch else nothing
-            done = self.run(arrivals, batch, outlets, staging, first=not batch, stops=stops, held=held)
+            given = Arrivals() if batch else arrivals
+            done = self.run(run, given, batch, staging, first=not batch, stops=stops, held=held)
             yield done
             waiting, batch = waiting + done.intent.counts.held, batch + 1
             due = self.table.waiting_until()

@@ -8,29 +8,28 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PythonException, SparkRuntimeException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
+from penstock.kernel.state.algorithm import Moment
 from penstock.message import DeadLetter, Message
 from penstock.patterns.key import FLUSH
 from penstock.plan.plan import Plan
+from penstock.plan.waiting import waits
 from penstock.route.app import App
-from penstock.spark.check import check
-from penstock.spark.direct.gathering import is_small
-from penstock.spark.direct.run import DirectRun
-from penstock.spark.direct.steps import is_direct
-from penstock.spark.execute import Executed, execute, finish
+from penstock.spark.execute import Executed, finish
 from penstock.spark.failure import stopped
-from penstock.spark.lower import entered, lower
-from penstock.spark.read.arrive import Reading, arriving, check_sources
-from penstock.spark.received import observed, received
+from penstock.spark.read.advice import advice
+from penstock.spark.read.arrive import check_sources
 from penstock.spark.rounds import Rounds
 from penstock.spark.session import session
 from penstock.spark.ship import ship
-from penstock.spark.state.table import StateTable
+from penstock.spark.state.table import Snapshot, StateTable
+from penstock.spark.tasks.readers import Arrivals
+from penstock.spark.tasks.run import NO_STATE, TaskRun
 from penstock.spark.together import computed
 from penstock.spark.write.console import show
 from penstock.spark.write.held import holding
@@ -56,6 +55,14 @@ class RunResult:
             self.channels.setdefault(channel, []).extend(messages)
         self.dead.extend(kept.dead)
 
+    def advised(self, plan: Plan) -> RunResult:
+        self.summary = replace(self.summary, advice=advice(plan, self.summary))
+        return self
+
+
+BUCKET_BYTES = 256 << 20
+"""Of all that is read, about: what a task of a step that remembers gets."""
+
 
 @holding()
 def run_batch(
@@ -63,7 +70,6 @@ def run_batch(
 ) -> RunResult:
     """One pass over all sources; every mistake in the routes is raised before Spark starts."""
     plan = app.plan
-    check(plan)
     check_sources(plan.entries)
     outlets = targets(plan)
     outlets = made_ready(outlets)
@@ -74,49 +80,43 @@ def run_batch(
     scratch = tempfile.mkdtemp(prefix="penstock-")
     result = RunResult(Summary(app.name), {outlet.channel: [] for outlet in plan.outlets})
     try:
-        if is_direct(plan, outlets) and (not plan.remembers or is_small(plan, spark)):
-            _add_direct(result, plan, outlets, spark, Staging(f"{app.name}-{run}", scratch, scratch), started)
-            if progress:
-                progress(result.summary)
-            return result
-        reading = Reading(spark)
-        counted = {entry.route: observed(arriving(entry, reading)) for entry in plan.entries}
-        data = entered(plan, {route: rows for route, (rows, _) in counted.items()})
-        for number, done in enumerate(_passes(plan, data, outlets, f"{app.name}-{run}", scratch)):
-            total = 0 if number else received((counter for _, counter in counted.values()), done.query)
-            summary = summarized(plan, done.intent.counts, total, time.monotonic() - started, done.waiting)
+        for done in _passes(plan, outlets, spark, f"{app.name}-{run}", scratch):
+            seconds = time.monotonic() - started
             started = time.monotonic()
             show(done.kept, outlets)
-            result.add(summary, done.kept)
+            result.add(summarized(plan, done.intent.counts, done.received, seconds, done.waiting), done.kept)
             if progress:
                 progress(result.summary)
-    except (PythonException, SparkRuntimeException, Py4JJavaError) as error:
+    except (PySparkException, Py4JJavaError) as error:
         raise stopped("run", error, fix="nothing was written: mend the cause and run it again") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    return result
+    return result.advised(plan)
 
 
-def _add_direct(
-    result: RunResult, plan: Plan, outlets: Mapping[int, Target], spark: SparkSession, staging: Staging, started: float
-) -> None:
-    intent, total = DirectRun(spark, plan, outlets).compute_all(staging)
-    kept = finish(intent, plan, outlets, staging, first=True)
-    show(kept, outlets)
-    result.add(summarized(plan, intent.counts, total, time.monotonic() - started), kept)
-
-
-def _passes(plan: Plan, data: DataFrame, outlets: Mapping[int, Target], key: str, scratch: str) -> Iterator[Executed]:
+def _passes(
+    plan: Plan, outlets: Mapping[int, Target], spark: SparkSession, key: str, scratch: str
+) -> Iterator[Executed]:
     """One pass over everything; more of them while messages wait to be tried again."""
-    if plan.remembers and plan.error_budget is not None:
-        # Whether the run stays within its budget is known only at its end.
-        whole = computed(plan, data, outlets, key, scratch, scratch)
-        kept = whole.publish(first=True)
-        return iter([Executed(whole.intent, kept, whole.query, whole.stagings[0], whole.waiting)])
-    if plan.remembers:
-        state = StateTable(os.path.join(scratch, "state"), FLUSH)
-        return Rounds(plan, state).until_quiet(data, outlets, key, scratch)
-    return iter([execute(lower(plan, data), plan, outlets, Staging(key, scratch, scratch), first=True)])
+    rounds = Rounds(plan, StateTable(os.path.join(scratch, "state"), FLUSH)) if waits(plan) else None
+    run = TaskRun(spark, plan, outlets if rounds is None else rounds.targets(outlets))
+    arrivals = run.everything()
+    if rounds is None:
+        staging = Staging(key, scratch, scratch)
+        snapshot = _nothing_yet(run, arrivals) if plan.remembers else NO_STATE
+        intent, received = run.compute(arrivals, staging, snapshot)
+        yield Executed(intent, received, finish(intent, plan, outlets, staging, first=True), staging)
+    elif plan.error_budget is not None:  # whether the run stays within it is known only at its end
+        whole = computed(run, arrivals, rounds, key, scratch, scratch)
+        yield Executed(whole.intent, whole.received, whole.publish(first=True), whole.stagings[0], whole.waiting)
+    else:
+        yield from rounds.until_quiet(run, arrivals, key, scratch)
+
+
+def _nothing_yet(run: TaskRun, arrivals: Arrivals) -> Snapshot:
+    """The state before the only pass of a run: nobody will come after it."""
+    buckets = max(run.cores, sum(piece.size for one in arrivals.given for piece in one.pieces) // BUCKET_BYTES)
+    return Snapshot(None, buckets, Moment(time.time_ns() // 1000, 0, True), FLUSH, 0, (), {}, {})
 
 
 def summarized(

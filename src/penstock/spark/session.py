@@ -25,6 +25,7 @@ MEANING = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.variant.allowDuplicateKeys": "true",  # the last one counts; without it the value would be null
 }
 
 _STREAMING = "org.apache.spark.sql.execution.streaming"

@@ -24,6 +24,9 @@ import penstock
 from penstock.route.load import loaded_files, loaded_from
 from penstock.spark.master import is_local
 
+_NOT_IN_TASKS = ("bench", "cli", "demo")
+_APPS = ("penstock.bench.", "penstock.demo.")
+
 _shipped: weakref.WeakKeyDictionary[SparkContext, set[str]] = weakref.WeakKeyDictionary()
 
 
@@ -42,22 +45,27 @@ def ship(spark: SparkSession) -> None:
     name = f"penstock-{_digest(files)}.zip"
     sent = _shipped.setdefault(context, set())
     if name not in sent:
-        context.addPyFile(_zipped(files, os.path.join(_kept(), name)))
+        context.addPyFile(_zipped(files, os.path.join(kept_directory(), name)))
         sent.add(name)
 
 
 @cache
-def _kept() -> str:
-    """Executors that start later fetch the files again, so these stay as long as the process."""
+def kept_directory() -> str:
+    """For what executors fetch. Those that start later fetch it again, so it stays as long as the process."""
     directory = tempfile.mkdtemp(prefix="penstock-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return directory
 
 
 def _package() -> Iterator[tuple[str, Path]]:
+    """All that a task may need, and of the apps that come with the package what is loaded."""
     root = Path(penstock.__file__).parent
     for file in sorted(root.rglob("*.py")):
-        yield str(Path("penstock") / file.relative_to(root)), file
+        if file.relative_to(root).parts[0] not in _NOT_IN_TASKS:
+            yield str(Path("penstock") / file.relative_to(root)), file
+    for name, module in sorted(sys.modules.items()):
+        if f"{name}.".startswith(_APPS) and module.__file__:
+            yield _place(name, module), Path(module.__file__)
 
 
 def _beside_the_app() -> Iterator[tuple[str, Path]]:

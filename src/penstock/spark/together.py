@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
-from pyspark.sql import DataFrame
 
-from penstock.patterns.key import FLUSH
-from penstock.plan.plan import Plan
 from penstock.spark.budget import check_budget
-from penstock.spark.execute import Executed, compute
-from penstock.spark.lower import lower
+from penstock.spark.execute import Executed
 from penstock.spark.manifest import forget
 from penstock.spark.rounds import Rounds
-from penstock.spark.state.table import StateTable
+from penstock.spark.tasks.readers import Arrivals
+from penstock.spark.tasks.run import TaskRun
 from penstock.spark.write.intent import Counts, Intent
 from penstock.spark.write.outlets import Target
 from penstock.spark.write.publish import Kept, publish
@@ -30,10 +26,10 @@ _PARTITIONS = 1_000_000
 
 @dataclass(frozen=True)
 class Whole:
-    """All passes of a run, staged: what will be published, the query of the first pass, and who waits in the end."""
+    """All passes of a run, staged: what will be published, how many came in, and who waits in the end."""
 
     intent: Intent
-    query: DataFrame
+    received: int
     targets: Mapping[int, Target]
     stagings: tuple[Staging, ...]
     waiting: Mapping[str, int]
@@ -54,27 +50,30 @@ class Whole:
 
 
 def computed(
-    plan: Plan,
-    data: DataFrame,
-    targets: Mapping[int, Target],
-    key: str,
-    scratch: str,
-    lasting: str,
-    resumes_at: Collection[str] = (),
+    run: TaskRun, arrivals: Arrivals, rounds: Rounds | None, key: str, scratch: str, lasting: str
 ) -> Whole:
     """All passes over the messages, within their error budget; no sink has changed when this ends."""
     passes: list[Executed] = []
     try:
-        for done in _passes(plan, data, targets, key, scratch, lasting, resumes_at):
+        for done in _passes(run, arrivals, rounds, key, scratch, lasting):
             passes.append(done)
     except BaseException:
         for done in passes:
-            forget(targets, done.staging)
+            forget(run.targets, done.staging)
         raise
-    stagings = tuple(done.staging for done in passes)
-    whole = Whole(_joined(key, passes), passes[0].query, targets, stagings, passes[-1].waiting)
+    stagings, received = tuple(done.staging for done in passes), passes[0].received
+    return _within_budget(run, Whole(_joined(key, passes), received, run.targets, stagings, passes[-1].waiting))
+
+
+def computed_beside(rounds: Rounds, run: TaskRun, arrivals: Arrivals, staging: Staging) -> Whole:
+    """The one pass of a replay into the state of a stream; what has to wait does so there."""
+    done = rounds.replay(run, arrivals, staging)
+    return _within_budget(run, Whole(done.intent, done.received, run.targets, (staging,), {}))
+
+
+def _within_budget(run: TaskRun, whole: Whole) -> Whole:
     try:
-        check_budget(plan, whole.intent, targets)
+        check_budget(run.plan, whole.intent, run.targets)
     except BaseException:
         whole.forget()
         raise
@@ -82,21 +81,13 @@ def computed(
 
 
 def _passes(
-    plan: Plan,
-    data: DataFrame,
-    targets: Mapping[int, Target],
-    key: str,
-    scratch: str,
-    lasting: str,
-    resumes_at: Collection[str],
+    run: TaskRun, arrivals: Arrivals, rounds: Rounds | None, key: str, scratch: str, lasting: str
 ) -> Iterator[Executed]:
-    if plan.remembers:
-        rounds = Rounds(plan, StateTable(os.path.join(scratch, "state"), FLUSH), resumes_at)
-        yield from rounds.until_quiet(data, targets, key, scratch, lasting, held=True)
+    if rounds is not None:
+        yield from rounds.until_quiet(run, arrivals, key, scratch, lasting, held=True)
         return
     staging = Staging(key, scratch, lasting)
-    intent, query = compute(lower(plan, data, resumes_at=resumes_at), plan, targets, staging)
-    yield Executed(intent, Kept(), query, staging)
+    yield Executed(*run.compute(arrivals, staging), Kept(), staging)
 
 
 def _joined(key: str, passes: Sequence[Executed]) -> Intent:

@@ -13,22 +13,20 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from penstock import __version__
-from penstock.errors import ChangedApp, masked
+from penstock.durable import write_whole
+from penstock.errors import ChangedApp
+from penstock.kernel.state.step import state_steps
+from penstock.masking import masked
 from penstock.patterns.aggregate import Aggregate
 from penstock.patterns.idempotent import Idempotent
 from penstock.patterns.key import keys_text
 from penstock.patterns.node import Node
 from penstock.patterns.resequence import Resequence
-from penstock.plan.plan import Plan
-from penstock.spark.frame import Places
-from penstock.spark.lower import lower
-from penstock.spark.state.table import Contents, Snapshot, StateTable
-from penstock.spark.state.task import Moment
-from penstock.spark.state.waiting import scopes, waits
-from penstock.spark.write.durable import write_whole
+from penstock.plan.plan import Plan, Scope
+from penstock.plan.waiting import undecided, waits
+from penstock.spark.state.table import Contents, StateTable
 
 FILE = "penstock-app.json"
 NEW = "start with a new checkpoint"
@@ -65,9 +63,10 @@ class Record(msgspec.Struct, frozen=True):
     scopes: list[str]
 
 
-def record(plan: Plan, data: DataFrame | None = None, table: StateTable | None = None) -> Record:
-    """The app of today. What its steps keep is known where there is a table for it, and rows as sources give them."""
-    payloads = _payloads(plan, data, table) if data is not None and table is not None else {}
+def record(plan: Plan, table: StateTable | None = None) -> Record:
+    """The app of today. Where there is a table for it, with what its steps keep."""
+    steps = state_steps(plan, table.on_stop) if table is not None else []
+    payloads = {step.title: dict(_fields("", list(step.algorithm.payload))) for step in steps}
     sinks = {outlet.channel: masked(f"{outlet.sink}, {outlet.delivery}") for outlet in plan.outlets}
     return Record(
         plan.name,
@@ -82,7 +81,7 @@ def record(plan: Plan, data: DataFrame | None = None, table: StateTable | None =
         },
         {**sinks, "dead letters": masked(str(plan.dead_letters))},
         {route.name: route.redelivery.detail() for route in plan.routes if route.redelivery is not None},
-        [scope.wanted.ddl() for scope in scopes(plan)] if waits(plan) else [],
+        [_body(scope) for scope in _waiting_scopes(plan)] if waits(plan) else [],
     )
 
 
@@ -97,15 +96,16 @@ def _key(node: Node) -> str:
     return ""
 
 
-def _payloads(plan: Plan, data: DataFrame, table: StateTable) -> dict[str, Texts]:
-    """What every step with state keeps of a message: known once its rows are."""
-    found: dict[str, Texts] = {}
-    empty = data.sparkSession.createDataFrame([], data.schema)
-    lower(plan, empty, Snapshot(
-        table.directory, table.buckets, Moment(0, 0, False), table.on_stop, 0, (), {}, {},
-        lambda title, payload: found.update({title: dict(_fields("", list(payload)))}),
-    ))  # fmt: skip
-    return found
+def _body(scope: Scope) -> str:
+    """What is read of a body, and in which format, if it is the one that came."""
+    return scope.wanted.ddl() if scope.format is None else f"{scope.format.name}: {scope.wanted.ddl()}"
+
+
+def _waiting_scopes(plan: Plan) -> list[Scope]:
+    """Every body that a waiting message may have."""
+    found = [scope for stage in plan.stages() for scope in (stage.scope, stage.after)]
+    found += [inflow.scope for route in plan.routes for inflow in route.inflows]
+    return sorted({scope.number: scope for scope in found}.values(), key=lambda scope: scope.number)
 
 
 def _fields(above: str, fields: list[pa.Field]) -> Iterator[tuple[str, str]]:
@@ -132,6 +132,34 @@ def settle(place: str, plan: Plan, now: Record, contents: Contents) -> str | Non
     os.makedirs(place, exist_ok=True)
     write_whole(path, msgspec.json.format(msgspec.json.encode(now)) + b"\n")
     return said
+
+
+def check_same(place: str, plan: Plan, contents: Contents) -> None:
+    """For those who only add to the state: what a stream of this app could not go on with is raised."""
+    before = _read(os.path.join(place, FILE))
+    if before is None:
+        return
+    today = record(plan)
+    # What steps keep of a message is compared where it is read: state files have their own schema.
+    state = {
+        title: msgspec.structs.replace(one, payload=before.state[title].payload) if title in before.state else one
+        for title, one in today.state.items()
+    }
+    for what, fix in _refused(before, msgspec.structs.replace(today, state=state), plan, contents):
+        raise ChangedApp(f"{what}; the checkpoint {place} is of the app as it was at {before.started}", fix=fix)
+
+
+def check_kept(place: str, contents: Contents, title: str, payload: pa.Schema) -> None:
+    """Refuse to add to the state of a step that holds messages with other fields than those that would come to it."""
+    before = _read(os.path.join(place, FILE))
+    kept = before.state[title].payload if before is not None and title in before.state else {}
+    added, held = dict(_fields("", list(payload))), contents.messages.get(title, 0)
+    if kept and held and kept != added:
+        raise ChangedApp(
+            f"step {title!r} of the stream at {place} holds {_messages(held)}, and dead letters would be stored beside "
+            f"them with other fields: {_difference(kept, added)}",
+            fix="replay when the step holds nothing, or without the checkpoint",
+        )
 
 
 def _read(path: str) -> Record | None:
@@ -195,25 +223,25 @@ def _remembered(title: str, count: int, before: Record, now: Record) -> Iterator
         return
     if new is not None and old.key != new.key:
         yield (
-            f"step {title!r} remembers {count:,} keys by {old.key}, and goes by {new.key} now",
+            f"step {title!r} remembers up to {count:,} keys by {old.key}, and goes by {new.key} now",
             f"go by {old.key} as before, name the new step differently, or {NEW}",
         )
     fresh = [name for name, one in now.state.items() if name not in before.state and one.pattern == old.pattern]
     if new is None and fresh:
         yield (
-            f"step {title!r} remembers {count:,} keys, and is {fresh[0]!r} now, which remembers none",
+            f"step {title!r} remembers up to {count:,} keys, and is {fresh[0]!r} now, which remembers none",
             f"name it {title.rpartition('.')[2]!r} in route {title.rpartition('.')[0]!r} as before, or {NEW}",
         )
 
 
 def _waiting(before: Record, now: Record, plan: Plan, contents: Contents) -> Iterator[tuple[str, str]]:
     """Messages that wait for another try: their step must take them back, with the body that they have."""
-    places = Places.of(plan)
+    receivers = undecided(plan)
     taken = {
         stage.title
         for route in plan.routes
         for stage in route.stages
-        if route.waits or any(one.title in places.undecided for one in route.stages)
+        if route.waits or any(one.title in receivers for one in route.stages)
     }
     drain = f"let the app as it was run until nothing waits, or {NEW}"
     for title, count in contents.waiting.items():

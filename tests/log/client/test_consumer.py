@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ from penstock.log.frame import Frame
 from penstock.log.log import Log
 from penstock.log.server.listening import Listening
 from penstock.log.server.serve import Server
+from tests.log.server.raw import Raw
+from tests.log.server.until import until
 
 
 def fill(log: Log, partition: int, *values: bytes) -> None:
@@ -100,11 +104,16 @@ def test_who_stops_in_the_middle_goes_on_there(server: Server, log: Log) -> None
 def test_a_commit_in_the_middle_does_not_include_what_was_only_looked_at(server: Server, log: Log) -> None:
     """The answer to the next pull, in which nothing passes the filter, arrives while a batch is worked on."""
     fill(log, 0, *(b'{"total": %d}' % number for number in range(5)))
-    with Consumer("orders", server=server.address, group="g", partitions=[0], where="total < 5", wait=0.05) as consumer:
+    with Consumer("orders", server=server.address, group="g", partitions=[0], where="total < 5", wait=30) as consumer:
         messages = iter(consumer)
         assert next(messages).offset == 0
+        (served,) = server.service.connections
+        until(lambda: [poll.offset for poll in served.puller.polls] == [5])
+        (poll,) = served.puller.polls
         fill(log, 0, *[b'{"total": 100}'] * 5)
-        time.sleep(0.3)
+        until(lambda: poll.offset == 10)  # it has looked at all of them
+        server.service.loop.call_soon_threadsafe(poll.time_out)
+        assert select.select([consumer._connection.socket], [], [], 10)[0]  # and its answer is here
         consumer.commit()
         assert log.committed("g", "orders", 0) == 1
         assert [next(messages).offset for _ in range(4)] == [1, 2, 3, 4]
@@ -189,3 +198,24 @@ def test_the_same_in_an_event_loop(server: Server, log: Log) -> None:
 
     assert asyncio.run(run()) == [b"a", b"b", b"c"]
     assert (log.committed("g", "orders", 0), log.committed("g", "orders", 1)) == (2, 1)
+
+
+def test_a_consumer_whose_place_is_taken_waits_for_another(serving: Callable[..., Server], log: Log) -> None:
+    server = serving(most_connections=1)
+    fill(log, 0, b"first")
+    with Consumer("orders", server=server.address, partitions=[0]) as consumer:
+        messages = consumer.messages(timeout=20)
+        assert next(messages).value == b"first"
+        (served,) = server.service.connections
+        server.service.loop.call_soon_threadsafe(served.transport.abort)
+        until(lambda: not server.service.known)
+        with Raw(server.tcp) as other:
+            refused = server.service.counters.refused
+            reading = threading.Thread(target=lambda: found.append(next(messages).value))
+            found: list[bytes] = []
+            reading.start()
+            until(lambda: server.service.counters.refused > refused)
+            other.push(1, b"second")
+            other.receive()
+        reading.join(20)
+        assert found == [b"second"]

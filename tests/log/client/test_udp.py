@@ -23,7 +23,7 @@ from penstock.log.wire.errors import BadRequest, NoServer
 def client(server: Server) -> UdpClient:
     assert server.push
     assert server.pull
-    return UdpClient("127.0.0.1", server.push, server.pull)
+    return UdpClient("127.0.0.1", server.push, server.pull, timeout=30)
 
 
 @pytest.fixture(params=["sendmmsg", "plain"])

@@ -56,7 +56,7 @@ def write_as_stranger(settings: Settings, topic: str, values: list[bytes]) -> No
 
 
 def push(log: Log, *values: bytes, mode: Acknowledge = F, partition: int = 0, **columns: Any) -> int:
-    return log.append("t", partition, Frame.pack(values, **columns), mode).result(20).first
+    return log.append("t", partition, Frame.pack(values, **columns), mode).result(60).first
 
 
 @pytest.mark.parametrize("levels", [Settings().levels, ()], ids=["levels", "none"])
@@ -97,7 +97,7 @@ def test_many_messages_are_read_in_order_from_kafka(kafka: Broker, tmp_path: Pat
         log.create("t")
         values = [b"%d" % number for number in range(20_000)]
         futures = [log.append("t", 0, Frame.pack(values[at : at + 100])) for at in range(0, 20_000, 100)]
-        assert [future.result(20).first for future in futures] == list(range(0, 20_000, 100))
+        assert [future.result(60).first for future in futures] == list(range(0, 20_000, 100))
         assert log.statistics().partitions[0].levels[0].first > 0
         found = read_all(lambda offset: log.read("t", 0, offset, most_bytes=7000))
         check(found, dict(enumerate(values)), values)
@@ -128,7 +128,7 @@ def test_pushing_again_is_known_after_a_restart(kafka: Broker, tmp_path: Path) -
         if not clean:
             note.write_bytes(kept)
         with Log(tmp_path, settings) as log:
-            receipts = [log.append("t", 0, batch).result(20) for batch in batches]
+            receipts = [log.append("t", 0, batch).result(60) for batch in batches]
             assert [(one.first, one.duplicate) for one in receipts] == [(0, True), (3, True), (6, True), (9, True)]
             assert log.ends("t", 0).next == 13
 
@@ -149,7 +149,7 @@ def test_large_messages_go_through(settings: Settings, tmp_path: Path) -> None:
     with Log(tmp_path, settings) as log:
         log.create("t")
         futures = [log.append("t", 0, Frame.pack([value])) for value in large]
-        assert [future.result(20).first for future in futures] == [0, 1, 2]
+        assert [future.result(60).first for future in futures] == [0, 1, 2]
         assert [value for _, value in read_all(lambda offset: log.read("t", 0, offset))] == large
 
 
@@ -250,6 +250,7 @@ def test_a_wrong_address_is_named(tmp_path: Path) -> None:
 def test_files_and_kafka_are_not_mixed(settings: Settings, tmp_path: Path) -> None:
     with Log(tmp_path / "files") as log:
         log.create("t")
+        log.append("t", 0, Frame.pack([b"in a file"])).result()
     with pytest.raises(BadSettings, match="in files, not in Kafka"):
         Log(tmp_path / "files", settings)
     with Log(tmp_path / "kafka", settings) as log:

@@ -111,7 +111,7 @@ def test_a_halted_broker_fills_the_levels_and_no_more(kafka: Broker, tmp_path: P
     value = os.urandom(10_000)
     with Log(tmp_path, settings) as log:
         log.create("t")
-        log.append("t", 0, Frame.pack([b"first"])).result(20)
+        log.append("t", 0, Frame.pack([b"first"])).result(60)
         kafka.halt()
         try:
             waiting = log.append("t", 0, Frame.pack([b"uncertain"]))
@@ -126,12 +126,12 @@ def test_a_halted_broker_fills_the_levels_and_no_more(kafka: Broker, tmp_path: P
             assert log._partitions["t", 0].stack.unstored < 4 << 20
             assert log.read("t", 0, 0).frames[0].values.to_pylist() == [b"first"]
             with pytest.raises(KafkaUnavailable, match=r"1 to 1 are not fsynced after 1\.5 s(.|\n)*may yet be"):
-                waiting.result(10)
+                waiting.result(60)
             assert log.ends("t", 0).next == 1, "what is uncertain is not shown"
         finally:
             kafka.go_on()
         eventually(lambda: log.ends("t", 0).next == taken)
-        assert log.append("t", 0, Frame.pack([b"last"])).result(20).first == taken
+        assert log.append("t", 0, Frame.pack([b"last"])).result(60).first == taken
         found = [value for _, value in read_all(lambda offset: log.read("t", 0, offset))]
         assert found == [b"first", b"uncertain", *[value] * (taken - 2), b"last"]
 
@@ -142,10 +142,10 @@ def fill(log: Log, value: bytes) -> None:
 
 
 def test_a_log_that_is_closed_while_kafka_is_halted_says_what_is_missing(kafka: Broker, tmp_path: Path) -> None:
-    settings = kafka.settings(timeout=1.0)
+    settings = kafka.settings(timeout=5.0)
     log = Log(tmp_path, settings)
     log.create("t")
-    log.append("t", 0, Frame.pack([b"a"])).result(20)
+    log.append("t", 0, Frame.pack([b"a"])).result(60)
     kafka.halt()
     try:
         assert log.append("t", 0, Frame.pack([b"b"]), M).result(0).first == 1
@@ -156,7 +156,7 @@ def test_a_log_that_is_closed_while_kafka_is_halted_says_what_is_missing(kafka: 
     with Log(tmp_path, kafka.settings(prefix=settings.last.prefix)) as log:  # type: ignore[union-attr]
         found = everything(log)
         assert found in ([(0, b"a")], [(0, b"a"), (1, b"b")])
-        assert log.append("t", 0, Frame.pack([b"c"])).result(20).first == len(found)
+        assert log.append("t", 0, Frame.pack([b"c"])).result(60).first == len(found)
 
 
 def test_a_lost_producer_is_followed_by_one_that_knows_what_kafka_has(kafka: Broker, tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_log_can_be_closed_when_kafka_is_away_and_nothing_waits(kafka: Broker,
     settings = Settings(last=Kafka(kafka.address, prefix="away-", timeout=2.0))
     log = Log(tmp_path, settings)
     log.create("t")
-    log.append("t", 0, Frame.pack([b"a"])).result(20)
+    log.append("t", 0, Frame.pack([b"a"])).result(60)
     kafka.halt()
     try:
         log.close()

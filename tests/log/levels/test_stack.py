@@ -52,7 +52,7 @@ class LevelsAndAList(RuleBasedStateMachine):
     def push(self, count: int, size: int, mode: Acknowledge, keyed: bool) -> None:
         values = self._values(count, size)
         frame = Frame.pack(values, keys=[b"k"] * count if keyed else None)
-        receipt = self.log.append("t", 0, frame, mode).result(20)
+        receipt = self.log.append("t", 0, frame, mode).result(60)
         assert (receipt.first, receipt.count) == (len(self.model), count)
         self.model += values
 
@@ -67,7 +67,7 @@ class LevelsAndAList(RuleBasedStateMachine):
 
         def work(part: list[list[bytes]]) -> None:
             for values in part:
-                answers[self.log.append("t", 0, Frame.pack(values), mode).result(20).first] = values
+                answers[self.log.append("t", 0, Frame.pack(values), mode).result(60).first] = values
 
         threads = [threading.Thread(target=work, args=(part,)) for part in parts]
         for thread in threads:
@@ -132,7 +132,7 @@ def test_counters_say_which_level_answered(tmp_path: Path) -> None:
     with Log(tmp_path, stack_of([Kind.MEMORY, Kind.SHARED], 4096)) as log:
         log.create("t")
         for number in range(200):
-            log.append("t", 0, Frame.pack([b"%05d" % number]), Acknowledge.FSYNCED).result(10)
+            log.append("t", 0, Frame.pack([b"%05d" % number]), Acknowledge.FSYNCED).result(60)
         assert log.read("t", 0, 199).level == 1
         assert log.read("t", 0, 199 - 4096 // 150 - 5, most_messages=1).level == 2
         assert log.read("t", 0, 0).level == 0
@@ -156,7 +156,7 @@ def test_transfers_join_small_frames_into_batches(tmp_path: Path) -> None:
 def test_level_3_is_a_mapped_file_that_goes_with_the_log(tmp_path: Path) -> None:
     with Log(tmp_path, stack_of([Kind.MAPPED])) as log:
         log.create("t")
-        log.append("t", 0, Frame.pack([b"a"])).result(10)
+        log.append("t", 0, Frame.pack([b"a"])).result(60)
         assert list(tmp_path.rglob("*.ring"))
         assert log.read("t", 0, 0).level == 1
     assert not list(tmp_path.rglob("*.ring"))
@@ -181,5 +181,5 @@ def test_group_commit_joins_those_who_wait(tmp_path: Path, chosen: list[Kind]) -
     with Log(tmp_path, stack_of(chosen, 1 << 20)) as log:
         log.create("t")
         futures = [log.append("t", 0, Frame.pack([b"%d" % number])) for number in range(500)]
-        assert [future.result(20).first for future in futures] == list(range(500))
+        assert [future.result(60).first for future in futures] == list(range(500))
         assert log.statistics().partitions[0].syncs < 250

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from typing import Any
 
 from penstock.log.frame import Frame
@@ -11,12 +12,15 @@ from penstock.log.wire.requests import Reply, Said
 
 
 class Raw:
-    def __init__(self, port: int | None, *, hello: bool = True, receive_buffer: int = 0) -> None:
+    def __init__(self, port: int | None, *, hello: bool = True, receive_buffer: int = 0, authority: str = "") -> None:
         self.socket = socket.socket()
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(10)
         self.socket.connect(("127.0.0.1", port))
+        if authority:
+            context = ssl.create_default_context(cafile=authority)
+            self.socket = context.wrap_socket(self.socket, server_hostname="localhost")
         self.reader = tcp.Reader()
         self.found: list[tcp.Packed] = []
         if hello:

@@ -61,6 +61,19 @@ def test_bytes_that_are_no_text_come_as_base64(server: Server, log: Log) -> None
     assert third["text"].startswith("[[[")
 
 
+def test_half_a_character_stops_no_range(server: Server, log: Log) -> None:
+    log.append("orders", 0, Frame.pack([b'{"name": "\\ud800"}', b"1e999", b"next"]), Acknowledge.MEMORY).result()
+    first, second, third = lines(curl(server, "HERE/topics/orders/messages"))
+    assert (first["value"], second["text"], third["text"]) == ({"name": "\ud800"}, "1e999", "next")
+
+
+@pytest.mark.parametrize("text", ["1e400", "[-1e999]", "9" * 5000])
+def test_json_that_cannot_be_written_again_comes_as_text(server: Server, log: Log, text: str) -> None:
+    log.append("orders", 0, Frame.pack([text.encode()]), Acknowledge.MEMORY).result()
+    (found,) = lines(curl(server, "HERE/topics/orders/messages"))
+    assert found["text"] == text
+
+
 def test_topics_are_made_and_listed(server: Server) -> None:
     assert json.loads(curl(server, "-X PUT 'HERE/topics/cars?partitions=3'")) == {"topic": "cars", "partitions": 3}
     assert json.loads(curl(server, "HERE/topics")) == {"orders": {"partitions": 2}, "cars": {"partitions": 3}}
@@ -102,6 +115,15 @@ def test_numbers_for_people_and_for_prometheus(server: Server) -> None:
     ("HERE/nothing", 404, "GET /nothing is nothing"),
     ("'HERE/topics/orders/messages?offset=7'", 416, "offset 7 is not there yet"),
     ("'HERE/topics/orders/messages?offset=-3'", 400, "offset=-3 is not a number"),
+    ("'HERE/topics/orders/messages?wait=nan'", 400, "wait=nan is not a number from 0 to 60"),
+    ("'HERE/topics/orders/messages?wait=inf'", 400, "wait=inf is not a number"),
+    ("'HERE/topics/orders/messages?wait=1e400'", 400, "wait=1e400 is not a number"),
+    ("'HERE/topics/orders/messages?most=0'", 400, "most=0 is not a number"),
+    ("'HERE/topics/orders/messages?most=1.5'", 400, "most=1.5 is not a whole number"),
+    ("'HERE/topics/orders/messages?most=1_0'", 400, "most=1_0 is not a number"),
+    ("'HERE/topics/orders/messages?offset=99999999999999999999999999'", 400, "is not a number from 0"),
+    ("'HERE/topics/orders/messages?partition=99999'", 404, "has no partition 99999"),
+    ("-X PUT 'HERE/topics/huge?partitions=9007199254740992'", 400, "with 9007199254740992 partitions"),
     ("'HERE/topics/orders/messages?ofset=7'", 400, "there is no parameter 'ofset'"),
     ("'HERE/topics/orders/messages?where=total+%3C'", 400, "expected a value"),
     ("'HERE/topics/orders/messages?where=python(%27os:getcwd%27,%27STRING%27)=1'", 400, "does not run Python"),
@@ -109,6 +131,10 @@ def test_numbers_for_people_and_for_prometheus(server: Server) -> None:
     ("-d x 'HERE/topics/orders/messages?acknowledge=maybe'", 400, "an acknowledgement 'maybe'"),
     ("-H 'Transfer-Encoding: chunked' -d x HERE/topics/orders/messages", 411, "how long its body is"),
     ("-H 'Content-Length: 99999999999' -d x HERE/topics/orders/messages", 413, "a body of 99,999,999,999 bytes"),
+    (f"-H 'Content-Length: {'9' * 5000}' -d x HERE/topics/orders/messages", 413, "99,999,999,999,999,999,999 bytes"),
+    ("-H 'Host: [' HERE/topics", 403, "programs of its own machine only"),
+    ("-H 'Origin: http://[' HERE/topics", 403, "programs of its own machine only"),
+    ("--request-target 'http://[/' HERE", 400, "is not an address"),
     ("-H 'Host: evil.example' HERE/topics", 403, "programs of its own machine only"),
     ("-H 'Origin: http://evil.example' -d x HERE/topics/orders/messages", 403, "programs of its own machine only"),
 ])  # fmt: skip
@@ -138,6 +164,7 @@ def test_a_large_message_waits_for_100_continue(server: Server, log: Log, tmp_pa
 @pytest.mark.parametrize("noise", [
     b"\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\x00", b"GET / HTTP/9.9\r\n\r\n", b"A" * 70_000,
     b"POST /topics/orders/messages HTTP/1.1\r\nContent-Length: 5\r\n\r\nab",
+    b"POST /topics HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: \xb2\r\n\r\n",
 ])  # fmt: skip
 def test_noise_does_not_stop_the_server(server: Server, noise: bytes) -> None:
     with socket.create_connection(("localhost", server.http), 5) as raw:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import subprocess
 import threading
@@ -22,6 +21,7 @@ from penstock.log.server.serve import Server
 from penstock.log.wire import requests
 from penstock.log.wire.errors import NoServer, Number, WrongToken
 from tests.log.server.raw import Raw, packed, pushing
+from tests.log.server.until import until
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.1", "example.org", ""])
@@ -29,6 +29,19 @@ def test_a_server_listens_elsewhere_only_with_a_token(host: str) -> None:
     with pytest.raises(CannotListen, match="without a token, a server does not listen at"):
         Listening(host=host)
     assert Listening(host=host, token="secret").host == host
+
+
+def test_udp_beside_tls_is_told(log: Log, certificate: tuple[str, str], caplog: pytest.LogCaptureFixture) -> None:
+    file, key = certificate
+    safe = Listening(tcp=0, http=0, push=None, pull=None, certificate=file, key=key)
+    open_too = Listening(tcp=0, http=0, push=None, pull=0, certificate=file, key=key)
+    assert safe.notes() == []
+    assert Listening().notes() == []
+    with Server(log, safe):
+        assert not caplog.messages
+    with Server(log, open_too):
+        assert caplog.messages == [f"note: {note}" for note in open_too.notes()]
+        assert caplog.messages[0].startswith("note: UDP has no TLS, so what goes over it can be read on the network")
 
 
 def test_loopback_is_known() -> None:
@@ -42,10 +55,7 @@ def test_a_port_that_is_taken_is_named_and_nothing_is_left_open(log: Log, server
         before = threading.active_count()
         with pytest.raises(CannotListen, match=f"cannot listen at 127.0.0.1:{getattr(server, name)}: Address already"):
             Server(log, Listening(**ports)).start()
-        deadline = time.monotonic() + 5
-        while threading.active_count() > before and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert threading.active_count() <= before
+        until(lambda before=before: threading.active_count() <= before)
 
 
 def test_ports_can_be_left_out(log: Log) -> None:
@@ -55,26 +65,13 @@ def test_ports_can_be_left_out(log: Log) -> None:
             pass
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl, which makes the certificate, is not installed")
-    here = tmp_path_factory.mktemp("tls")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-keyout", here / "key.pem", "-out", here / "certificate.pem", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"], check=True, capture_output=True,
-    )  # fmt: skip
-    return str(here / "certificate.pem"), str(here / "key.pem")
-
-
 def test_tls_and_a_token(serving: Callable[..., Server], certificate: tuple[str, str]) -> None:
     file, key = certificate
     server = serving(certificate=file, key=key, token="secret")
     with Producer(server.address, token="secret", authority=file) as producer:
-        assert producer.send("orders", b"private", partition=0).result(10).offset == 0
+        assert producer.send("orders", b"private", partition=0).result(60).offset == 0
         sent = [producer.send("orders", bytes(1000), partition=0) for _ in range(2000)]
-        assert sent[-1].result(20).offset == 2000
+        assert sent[-1].result(60).offset == 2000
     with Consumer("orders", server=server.address, token="secret", authority=file) as consumer:
         assert sum(len(batch) for batch in consumer.batches(timeout=0.5)) == 2001
     with pytest.raises(WrongToken, match="the server wants a token, and got another token"):
@@ -95,7 +92,7 @@ def test_a_client_that_stops_in_the_handshake_stops_nobody(
     server = serving(certificate=file, key=key)
     with socket.create_connection(("127.0.0.1", server.http)), socket.create_connection(("127.0.0.1", server.tcp)):
         with Producer(server.address, authority=file) as producer:
-            producer.send("orders", b"x").result(10)
+            producer.send("orders", b"x").result(60)
         done = subprocess.run(["curl", "-sS", "-m", "5", "--cacert", file, f"https://localhost:{server.http}/topics"],
                               capture_output=True, text=True)  # fmt: skip
         assert done.stdout, done.stderr
@@ -177,7 +174,7 @@ def test_stopping_does_not_wait_for_ever_for_a_client_that_takes_nothing(
     with Raw(server.tcp, receive_buffer=4096) as slow:
         for number in range(20):
             slow.send(number, requests.Pull("orders", 0, 0, most_bytes=8 << 20))
-        time.sleep(0.2)
+        until(lambda: server.service.unsent.kept)
         began = time.monotonic()
         server.stop()
         assert time.monotonic() - began < 8

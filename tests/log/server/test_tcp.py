@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -13,10 +15,12 @@ import pytest
 from penstock.log.frame import Frame
 from penstock.log.log import Log
 from penstock.log.server.serve import Server
+from penstock.log.server.tcp import Connection
 from penstock.log.settings import Acknowledge
 from penstock.log.wire import requests, tcp
 from penstock.log.wire.errors import Number
 from tests.log.server.raw import Raw, packed, pushing
+from tests.log.server.until import until
 
 
 def values(bulk: bytes, reply: requests.Reply) -> list[bytes]:
@@ -54,9 +58,9 @@ def test_every_question_is_answered(server: Server) -> None:
             raw.send(9, said)
             return raw.receive()[1]
 
-        assert ask(requests.Topics()) == requests.TopicList({"orders": 2})
+        assert ask(requests.Topics()).topics == {"orders": 2}
         assert ask(requests.Create("new", 3)) == requests.Done()
-        assert ask(requests.Topics()) == requests.TopicList({"orders": 2, "new": 3})
+        assert ask(requests.Topics()).topics == {"new": 3, "orders": 2}
         raw.push(1, b"a", b"b")
         raw.receive()
         assert ask(requests.AskEnds("orders", 0)).next == 2
@@ -78,6 +82,16 @@ def test_every_question_is_answered(server: Server) -> None:
     (requests.Create("../up"), Number.BAD_NAME),
     (requests.Create("orders", 3), Number.BAD_NAME),
     (requests.Hello(), Number.MALFORMED),
+    (requests.Pull("orders", 0, 0, wait=math.nan), Number.MALFORMED),
+    (requests.Pull("orders", 0, 0, wait=math.inf), Number.MALFORMED),
+    (requests.Pull("orders", 0, 0, most_bytes=-1), Number.MALFORMED),
+    (requests.Pull("orders", -1, 0), Number.MALFORMED),
+    (requests.Pull("orders", 2**62, 0), Number.UNKNOWN_TOPIC),
+    (requests.Pull("orders", 0, 2**62), Number.OUT_OF_RANGE),
+    (requests.Create("huge", 2**62), Number.BAD_NAME),
+    (requests.AskNumber("orders", 0, -1), Number.MALFORMED),
+    (requests.Commit("g", "orders", 0, -1), Number.MALFORMED),
+    (requests.AskOffset("orders", 0, 2**63), Number.MALFORMED),
 ])  # fmt: skip
 def test_what_cannot_be_done_is_refused_by_number(server: Server, said: requests.Said, number: Number) -> None:
     with Raw(server.tcp) as raw:
@@ -86,6 +100,21 @@ def test_what_cannot_be_done_is_refused_by_number(server: Server, said: requests
         assert (answered, reply.number) == (3, number)
         raw.send(4, requests.Topics())
         assert isinstance(raw.receive()[1], requests.TopicList)  # the connection goes on
+
+
+@pytest.mark.parametrize("head", [
+    b"\x82\xa4type\xa6Create\xa5topic\xa2\xff\xfe", b"\x82\xa4type\xa6Topics\xa1x" + b"\x91" * 5000 + b"\x01",
+])  # fmt: skip
+def test_a_head_that_is_no_request_is_refused_and_the_connection_goes_on(server: Server, head: bytes) -> None:
+    with Raw(server.tcp) as raw:
+        raw.socket.sendall(b"".join(tcp.pack(5, head)))
+        number, reply, _ = raw.receive()
+        assert isinstance(reply, requests.Refused)
+        assert (number, reply.number) == (5, Number.MALFORMED)
+        raw.send(6, requests.Topics())
+        number, listed, _ = raw.receive()
+        assert isinstance(listed, requests.TopicList)
+        assert (number, listed.topics) == (6, {"orders": 2})
 
 
 def test_a_frame_is_not_trusted(server: Server, log: Log) -> None:
@@ -145,6 +174,18 @@ def test_a_long_poll_with_a_filter_waits_for_a_message_that_passes(server: Serve
         assert values(bulk, reply) == [b'{"total": 5}']
         assert Frame.parse(bulk).offsets.tolist() == [2]
         assert reply.next == 3
+
+
+def test_a_filter_reads_past_messages_that_are_empty(server: Server) -> None:
+    with Raw(server.tcp) as raw:
+        raw.push(1, b"", b"")
+        raw.receive()
+        raw.push(2, b'{"total": 7}')
+        raw.receive()
+        for output in (requests.Output("total < 10"), requests.Output("", (("total", "total"),))):
+            raw.send(3, requests.Pull("orders", 0, 0, wait=20, output=output))
+            _, reply, bulk = raw.receive()
+            assert len(values(bulk, reply)) == 1
 
 
 def test_select_makes_new_messages(server: Server) -> None:
@@ -246,14 +287,8 @@ def test_a_slow_reader_does_not_fill_the_memory_of_the_server(server: Server, lo
     block = Frame.pack([bytes(1 << 17)] * 8)
     log.append("orders", 0, block, Acknowledge.FSYNCED).result()
     with Raw(server.tcp, receive_buffer=4096) as slow:
-        slow.socket.settimeout(0.5)
-        pull = packed(1, requests.Pull("orders", 0, 0))
-        try:
-            for _ in range(500):
-                slow.socket.sendall(pull)
-        except TimeoutError:
-            pass
-        time.sleep(0.5)
+        slow.socket.sendall(packed(1, requests.Pull("orders", 0, 0)) * 500)
+        until(lambda: server.service.paused)
         unsent = [each.transport.get_write_buffer_size() for each in server.service.connections if each.transport]
         assert sum(unsent) < 4 << 20
         with Raw(server.tcp) as other:  # nobody else waits for it
@@ -264,39 +299,37 @@ def test_a_slow_reader_does_not_fill_the_memory_of_the_server(server: Server, lo
             assert len(slow.receive()[2]) > 1 << 20
 
 
-def test_pushes_beyond_the_credit_wait_in_the_network(serving: Callable[..., Server], log: Log) -> None:
+def test_pushes_beyond_the_credit_wait_in_the_network(
+    serving: Callable[..., Server], log: Log, stuck: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = serving(credit=200_000)
     frame, sent = Frame.pack([bytes(50_000)]).data, 200
-    held = 0
-    with Raw(server.tcp) as raw:
-        def watch() -> None:
-            nonlocal held
-            while not done.is_set():
-                held = max(held, server.service.in_flight)
-                time.sleep(0.0005)
+    held, begin = [0], Connection.push
 
-        done = threading.Event()
-        watching = threading.Thread(target=watch)
-        watching.start()
+    def watched(self: Connection, *about: Any) -> None:
+        begin(self, *about)
+        held.append(server.service.in_flight)
+
+    monkeypatch.setattr(Connection, "push", watched)
+    with Raw(server.tcp) as raw:
         push = pushing(acknowledge="fsynced")
         writing = threading.Thread(target=lambda: [raw.send(number, push, frame) for number in range(sent)])
         writing.start()
+        until(lambda: server.service.paused)  # nothing is answered before it has more than it may
+        stuck.set()
         replies = [raw.receive() for _ in range(sent)]
         writing.join()
-        done.set()
-        watching.join()
     assert [reply.first for _, reply, _ in sorted(replies, key=lambda each: each[0])] == list(range(sent))
     assert all(reply.credit > 50_000 for _, reply, _ in replies)
-    assert 0 < held < 200_000 + 6 * 50_200  # what one reading of the socket may add
+    assert 200_000 < max(held) < 200_000 + 2 * 50_200  # as much as was granted is taken, and one more
 
 
 def test_too_many_connections_are_refused(serving: Callable[..., Server]) -> None:
     server = serving(most_connections=2)
     with Raw(server.tcp), Raw(server.tcp), Raw(server.tcp, hello=False) as third:
+        third.send(1, requests.Hello())
         assert third.receive()[1].number == Number.TOO_MANY
-    deadline = time.monotonic() + 5
-    while server.service.connections and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: not server.service.connections)
     with Raw(server.tcp):
         pass
 
@@ -330,10 +363,7 @@ def test_only_the_partition_that_is_full_is_waited_for(
         for number in range(count):
             filling.push(number, message)
         filling.push(count, b"behind", partition=1)
-        deadline = time.monotonic() + 5
-        while ("orders", 0) not in server.service.full:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: ("orders", 0) in server.service.full)
         other.push(1, b"first", partition=1)
         others = other.receive()[1].first
         other.send(2, requests.AskEnds("orders", 0))
@@ -360,3 +390,31 @@ def test_a_push_that_never_finds_room_is_refused(server: Server, log: Log, monke
         raw.push(6, b"elsewhere", partition=1)
         assert raw.receive()[1].first == 0
     assert server.service.in_flight == 0
+
+
+def test_a_session_that_connects_anew_ends_its_last_connection_unread(server: Server, log: Log) -> None:
+    whole = packed(1, pushing(acknowledge="written"), Frame.pack([b"late"]).data)
+    with (
+        Raw(server.tcp, hello=False) as old,
+        Raw(server.tcp, hello=False) as other,
+        Raw(server.tcp, hello=False) as new,
+    ):
+        old.send(0, requests.Hello(session="one"))
+        assert isinstance(old.receive()[1], requests.Welcome)
+        other.send(0, requests.Hello(session="two"))
+        assert isinstance(other.receive()[1], requests.Welcome)
+        old.socket.sendall(whole[:-10])
+        new.send(0, requests.Hello(session="one"))
+        assert isinstance(new.receive()[1], requests.Welcome)
+        with suppress(ConnectionError):
+            old.socket.sendall(whole[-10:])
+        assert old.is_ended()
+        new.push(1, b"now", acknowledge="written")
+        pushed = new.receive()[1]
+        assert isinstance(pushed, requests.Pushed)
+        assert pushed.first == 0
+        other.push(1, b"another", acknowledge="written")
+        assert isinstance(other.receive()[1], requests.Pushed)
+        assert len(server.service.sessions) == 2
+    until(lambda: not len(server.service.sessions))
+    assert log.ends("orders", 0).next == 2

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -17,7 +20,7 @@ from penstock.log import Log as OpenLog
 from penstock.log.server.serve import Server
 from penstock.message import Message
 from penstock.reference.run import run
-from penstock.spark.run import run_batch
+from penstock.spark.run import RunResult, run_batch
 from penstock.spark.stream import run_stream
 from tests.log.spark.test_appending import stored
 
@@ -113,6 +116,50 @@ def test_through_a_server(
     assert sorted(message.raw for message in run_batch(
         App("look", Route("in", source).to("all", Memory()), dead_letters=Void()), spark
     ).channels["all"]) == sorted(orders(0, 10))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("running", "served", "waits"),
+    [(False, False, True), (False, True, False), (True, False, False), (True, True, True)],
+)
+def test_a_topic_that_was_deleted_and_made_again_is_not_read_on(
+    spark: SparkSession, log: OpenLog, serving: Callable[..., Server], tmp_path: Path, running: bool, served: bool,
+    waits: bool,
+) -> None:  # fmt: skip
+    """The new one has more messages than the old one, so that its offsets alone give nothing away."""
+    push(log, 0, orders(0, 5))
+    push(log, 1, orders(5, 10))
+    source = Log("orders", ORDER, at=serving().address if served else str(log.directory))
+    route = Route("in", source).on_error(attempts=1, delay=1) if waits else Route("in", source)
+    app = App("shop", route.to("out", Files(str(tmp_path / "out"))), dead_letters=Void())
+
+    def make_again() -> None:
+        while not list((tmp_path / "out").glob("[!_.]*")):  # until the old one was read
+            time.sleep(0.1)
+        log.delete("orders")
+        log.create("orders", 2)
+        push(log, 0, orders(100, 110))
+        push(log, 1, orders(110, 120))
+
+    def go(place: str, **options: Any) -> RunResult:
+        return run_stream(app, str(tmp_path / place), spark=spark, **options)
+
+    again, stop = threading.Thread(target=make_again), threading.Event()
+    again.start()
+    if running:
+        deadline = threading.Timer(60, stop.set)
+        deadline.start()
+        with pytest.raises(BadEndpoint, match=r"stopped: (no topic 'orders'|.* that was deleted)"):
+            go("position", stop=stop)
+        deadline.cancel()
+    else:
+        assert go("position", once=True).summary.delivered == {"out": 10}
+    again.join()
+    with pytest.raises(BadEndpoint) as caught:
+        go("position", once=True)
+    assert "the stream has read a topic 'orders' that was deleted; another has its name now" in str(caught.value)
+    assert "start with a new checkpoint, to read the new one from its beginning" in str(caught.value)
+    assert go("anew", once=True).summary.delivered == {"out": 20}
 
 
 def test_what_cannot_be_read_is_said_before_spark_starts(log: OpenLog, serving: Callable[..., Server]) -> None:

@@ -204,7 +204,7 @@ def test_a_disk_that_fails_for_good_refuses_by_name_and_is_still_read(monkeypatc
         partition.append(Frame.pack([b"c"]), F)
     assert read(partition) == [(0, b"a")]
     disk.failing_syncs = 0
-    monkeypatch.setattr("penstock.log.partition._HEAL_EVERY", 0.0)
+    monkeypatch.setattr("penstock.log.partition.committing._HEAL_EVERY", 0.0)
     mended = partition.append(Frame.pack([b"d"]), F)
     round_of(partition)
     assert mended.result(0).first == 1
@@ -240,7 +240,7 @@ def test_messages_promised_in_memory_wait_for_room(monkeypatch: pytest.MonkeyPat
     disk = SimulatedDisk()
     partition = opened(disk)
     disk.room = 0
-    monkeypatch.setattr("penstock.log.partition._HEAL_EVERY", 0.0)
+    monkeypatch.setattr("penstock.log.partition.committing._HEAL_EVERY", 0.0)
     kept = partition.append(Frame.pack([b"a"]), M).result(0)
     failed = partition.append(Frame.pack([b"b"]), F)
     round_of(partition)
@@ -284,3 +284,16 @@ def test_retention_is_safe_at_every_step() -> None:
             first = partition.ends().first
             acknowledged = {offset: value for offset, value in story.acknowledged(F).items() if offset >= first}
             check(read(partition), acknowledged, story.pushed, first)
+
+
+def test_the_name_of_the_first_file_is_waited_for_by_who_asks_for_fsynced() -> None:
+    disk = SimulatedDisk()
+    partition = opened(disk)
+    disk.log.clear()
+    partition.append(Frame.pack([b"a"]), W)
+    partition.write_pending()
+    assert not any(step.startswith("sync directory") for step in disk.log)
+    partition.append(Frame.pack([b"b"]), F)
+    round_of(partition)
+    assert any(step.startswith("sync directory") for step in disk.log)
+    assert read(opened(disk.after_power_loss())) == [(0, b"a"), (1, b"b")]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from penstock.log import Acknowledge, Frame, Log, Retention, Settings
 from penstock.log.client.address import Address
+from penstock.log.client.connection import Connection
 from penstock.log.errors import Damaged, OffsetOutOfRange, UnknownTopic
 from penstock.log.reader import FileReader, Reader, ServerReader
 from penstock.log.server.serve import Server
 from penstock.log.store.disk import RealDisk
 from penstock.log.store.mark import read_mark
+from penstock.log.store.store import Store
 
 
 def values(reader: Reader, first: int, stop: int, partition: int = 0) -> list[bytes]:
@@ -32,7 +36,7 @@ def test_what_is_durable_is_read_while_the_log_is_open(log: Log) -> None:
         assert reader.ends(0).next == 2 * number + 2
     assert values(reader, 5, 75) == [b"%d" % number for number in range(5, 75)]
     assert values(FileReader(log.directory, "orders"), 79, 80) == [b"79"]
-    assert reader.partitions() == 2
+    assert reader.found().partitions == 2
 
 
 def test_what_could_be_lost_is_not_there_yet(log: Log) -> None:
@@ -77,9 +81,9 @@ def test_damage_is_named(log: Log) -> None:
 
 def test_topics_that_are_not_there(log: Log, tmp_path: Path) -> None:
     with pytest.raises(UnknownTopic, match="did you mean 'orders'"):
-        FileReader(log.directory, "ordres").partitions()
+        FileReader(log.directory, "ordres").found()
     with pytest.raises(Damaged, match="holds no log"):
-        FileReader(tmp_path / "nowhere", "orders").partitions()
+        FileReader(tmp_path / "nowhere", "orders").found()
 
 
 def test_a_mark_that_is_half_written_says_nothing(log: Log) -> None:
@@ -94,7 +98,55 @@ def test_a_server_gives_the_same(log: Log, server: Server) -> None:
     for number in range(10):
         push(log, *(b"%d" % (number * 100 + place) for place in range(100)))
     served, stored = ServerReader(Address.of(server.address), "orders"), FileReader(log.directory, "orders")
-    assert served.partitions() == stored.partitions()
+    assert served.found() == stored.found()
     assert served.ends(0) == stored.ends(0)
     assert values(served, 150, 850) == values(stored, 150, 850) == [b"%d" % number for number in range(150, 850)]
     served.close()
+
+
+def test_messages_behind_damaged_ones_can_be_read(tmp_path: Path) -> None:
+    with Log(tmp_path, Settings(levels=())) as log:
+        log.create("orders")
+        push(log, b"one", b"two")
+        push(log, b"three")
+        push(log, b"four", b"five")
+    (segment,) = (tmp_path / "topics" / "orders" / "0").glob("*.log")
+    content = bytearray(segment.read_bytes())
+    content[8] ^= 1
+    segment.write_bytes(content)
+    assert values(FileReader(tmp_path, "orders"), 2, 5) == [b"three", b"four", b"five"]
+    assert values(FileReader(tmp_path, "orders"), 4, 5) == [b"five"]
+    with pytest.raises(Damaged, match="offset 1 cannot be read"):
+        values(FileReader(tmp_path, "orders"), 1, 5)
+
+
+@pytest.mark.parametrize("content", [b"\xff" * 16, b"\xff" * 15, bytes(16), b""])
+def test_a_mark_that_is_damaged_says_nothing(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "durable").write_bytes(content)
+    assert read_mark(RealDisk(), tmp_path) is None
+
+
+def test_a_file_that_one_reader_has_is_not_closed_by_another(tmp_path: Path) -> None:
+    with Log(tmp_path, Settings(segment_bytes=4096, levels=())) as log:
+        log.create("orders")
+        for number in range(30):
+            push(log, b"%03d" % number * 100)
+    with Log(tmp_path) as log:
+        partition = log._partitions["orders", 0].store
+        assert isinstance(partition, Store)
+        sealed = partition.segments[0]
+        file = sealed.file
+        log.read("orders", 0, 0)
+        assert file.size() == sealed.size
+
+
+def test_a_reader_waits_for_a_place_at_a_server_that_has_none(log: Log, serving: Callable[..., Server]) -> None:
+    push(log, b"a")
+    server = serving(most_connections=1)
+    before = Connection(Address.of(server.address))
+    leaving = threading.Timer(0.5, before.close)
+    leaving.start()
+    reader = ServerReader(Address.of(server.address), "orders")
+    assert reader.ends(0).next == 1
+    reader.close()
+    leaving.join()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,8 @@ from penstock.errors import PenstockError
 from penstock.message import Position
 from penstock.spark.read import files
 from penstock.spark.read.files import FilePieces
-from penstock.spark.read.rows import RowReader
 from penstock.spark.run import RunResult, run_batch
+from penstock.spark.tasks.readers import SourceReader
 
 ORDER = Json("id BIGINT, note STRING")
 
@@ -134,22 +133,14 @@ def test_a_large_file_is_read_in_chunks_and_every_line_once(tmp_path: Path, monk
     path = write(tmp_path / "big.jsonl", b"\n".join(written))
     route = Route("r", Files(path, ORDER)).translate({"id": body.id + 1})
     app = App("chunks", route.to("x", Memory()), dead_letters=Memory())
-    entry = replace(app.plan.entries[0], original=True)
+    entry = app.plan.entries[0]
     parts = FilePieces(entry).found()
     assert len(parts) > 5
-    rows = [row for batch in RowReader(entry, FilePieces(entry)).read(parts) for row in batch.to_pylist()]
-    assert [row["body"] for row in rows] == written
-    assert [row["field_0"] for row in rows] == list(range(2_000))
-    assert len({(row["partition"], row["offset"]) for row in rows}) == len(written)
-
-
-def test_bytes_that_nobody_needs_stay_where_they_are(tmp_path: Path) -> None:
-    path = write(tmp_path / "some.jsonl", order(1) + b"\nbroken\n" + order(2))
-    translated = Route("r", Files(path, ORDER)).translate({"id": body.id + 1}).to("x", Memory())
-    app = App("dropped", translated, dead_letters=Memory())
-    pieces = FilePieces(app.plan.entries[0])
-    rows = [row for batch in RowReader(app.plan.entries[0], pieces).read(pieces.found()) for row in batch.to_pylist()]
-    assert [row["body"] for row in rows] == [None, b"broken", None]
+    reader = SourceReader(entry, 0, FilePieces(entry))
+    blocks = [entering.block for part in parts for entering in reader.entering(part)]
+    assert [raw for block in blocks for raw in block.arrived.bodies.to_pylist()] == written
+    assert [number for block in blocks for number in block.column("id").to_pylist()] == list(range(2_000))
+    assert len({identity for block in blocks for identity in block.ids.to_pylist()}) == len(written)
 
 
 def said(source: Files) -> str:

@@ -16,12 +16,10 @@ import msgspec
 import pyarrow.parquet as parquet
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from penstock import App, Files, Json, Memory, Parquet, Postgres, Route, Table, body, function
-from penstock.errors import PenstockError
-from penstock.spark import execute, stream
-from penstock.spark.frame import NOTE
+from penstock.errors import BadEndpoint, PenstockError
+from penstock.spark import execute
 from penstock.spark.run import RunResult, run_batch, summarized
 from penstock.spark.stream import run_stream
 from penstock.spark.write import intent, publish
@@ -251,6 +249,14 @@ def test_a_journal_keeps_the_last_intents(tmp_path: Path) -> None:
     assert str(caught.value).endswith("\n  fix  restore the checkpoint, or start with a new one")
 
 
+@pytest.mark.parametrize("content", [b"{}", b'{"key":"\xff"}', b"[" * 100_000])
+def test_an_intent_that_cannot_be_read_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "penstock-batches").mkdir()
+    (tmp_path / "penstock-batches" / "000000003.json").write_bytes(content)
+    with pytest.raises(BadEndpoint, match=r"cannot read .*000000003\.json"):
+        Journal(str(tmp_path)).find(3, "query")
+
+
 def test_an_intent_is_the_same_after_reading(tmp_path: Path) -> None:
     file = StagedFile("x", "/a/_staging/b", "/a/b", 3, 1)
     known = Intent("a-query-000000000", Counts({"x": 3}, {"r.filter": 1}, 2, 1, 4), (file,), ('{"a": 1}',))
@@ -280,11 +286,12 @@ def test_an_intent_of_an_earlier_version_knows_no_latency_of_steps(tmp_path: Pat
 def test_what_cannot_be_published_is_named(postgres: Database, tmp_path: Path) -> None:
     app = every_sink(tmp_path, postgres.url)
     staging, counts = Staging("key", str(tmp_path), str(tmp_path)), Counts({}, {}, 0, 0)
-    lost = StagedFile("x", f"{tmp_path}/staged", f"{tmp_path}/final", 1, 0)
+    staged, final = f"{tmp_path}/lines/_staging/key.1/a", f"{tmp_path}/lines/key-00000.jsonl"
+    lost = StagedFile("x", staged, final, 1, 0)
     with pytest.raises(PenstockError) as caught:
         publish.publish(Intent("key", counts, (lost,)), targets(app.plan), staging)
     assert str(caught.value) == (
-        f"BadEndpoint: a batch was computed, but neither {tmp_path}/staged nor {tmp_path}/final is there\n"
+        f"BadEndpoint: a batch was computed, but neither {staged} nor {final} is there\n"
         "  fix  restore one of them, or start with a new checkpoint"
     )
     gone = StagedFile("gone", f"{tmp_path}/staged", None, 1, 0)
@@ -296,28 +303,45 @@ def test_what_cannot_be_published_is_named(postgres: Database, tmp_path: Path) -
     )
 
 
-def test_notes_are_in_the_intent(
-    spark: SparkSession, postgres: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("channel", "path", "final"),
+    [
+        ("x", "victim", "lines/key-00000.jsonl"),
+        ("x", "lines/_staging/key.1/a", "elsewhere"),
+        ("x", "lines/_staging/key.1/a", "lines/_staging/../../elsewhere/key-00000.jsonl"),
+        ("x", "lines/_staging/key.1/a", "lines/link/../key-00000.jsonl"),
+        ("x", "lines/_staging/key.1/../../../victim", "lines/key-00000.jsonl"),
+        ("x", "lines/_staging/key.1/a", "lines/other-00000.jsonl"),
+        ("x", "lines/_staging/key.1/a", None),
+        ("rows", "victim", None),
+        ("rows", "lasting/key.1/a", "elsewhere"),
+    ],
+)
+def test_an_intent_moves_nothing_but_staged_files_into_their_own_sink(
+    channel: str, path: str, final: str | None, tmp_path: Path
 ) -> None:
-    lowered = stream.lower
+    for name in ("victim", "lines/_staging/key.1/a", "lasting/key.1/a"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    (tmp_path / "elsewhere" / "deep").mkdir(parents=True)
+    (tmp_path / "lines" / "link").symlink_to(tmp_path / "elsewhere" / "deep")
+    before, found = contents(tmp_path), targets(every_sink(tmp_path, "postgresql://nowhere/x").plan)
+    staging = Staging("key", str(tmp_path / "scratch"), str(tmp_path / "lasting"))
+    file = StagedFile(channel, f"{tmp_path}/{path}", None if final is None else f"{tmp_path}/{final}", 1, 0)
+    with pytest.raises(PenstockError, match=f"batch key says that .* is for channel '{channel}'") as caught:
+        publish.publish(Intent("key", Counts({}, {}, 0, 0), (file,)), found, staging, again=True)
+    assert "its checkpoint was changed: restore it" in str(caught.value)
+    assert contents(tmp_path) == before
 
-    def noting(*arguments: Any) -> Any:
-        data = lowered(*arguments)
-        noted = data.filter(F.col("id").endswith("/0")).withColumns(
-            {"at": F.lit(NOTE), "body": F.lit('{"state": "é"}').cast("binary"), "visited_0": F.lit(0).cast("bigint")}
-        )
-        return data.unionByName(noted)
 
-    monkeypatch.setattr(stream, "lower", noting)
-    write(tmp_path / "in" / "a.jsonl", 1, 2)
-    result = run(tmp_path, postgres, spark)
-    (path,) = (tmp_path / "checkpoint" / "penstock-batches").iterdir()
-    found = msgspec.json.decode(path.read_bytes(), type=Intent)
-    assert found.notes == ('{"state": "é"}',) * len(found.notes)
-    assert len(found.notes) >= 1
-    assert result.summary.delivered["x"] == 2
-    assert result.summary.conserved
-    assert {file.channel for file in found.files} == {"x", "y", "z", "rows"}
+def test_an_intent_does_not_follow_a_link_out_of_the_staging_directory(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("mine")
+    (tmp_path / "lines/_staging/key.1").mkdir(parents=True)
+    (tmp_path / "lines/_staging/key.1/a").symlink_to(tmp_path / "victim")
+    found = targets(every_sink(tmp_path, "postgresql://nowhere/x").plan)
+    file = StagedFile("x", f"{tmp_path}/lines/_staging/key.1/a", f"{tmp_path}/lines/key-00000.jsonl", 1, 0)
+    with pytest.raises(PenstockError, match="batch key says that"):
+        publish.publish(Intent("key", Counts({}, {}, 0, 0), (file,)), found, Staging("key", "", ""), again=True)
 
 
 def test_a_batch_run_that_cannot_publish_says_so(

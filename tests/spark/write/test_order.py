@@ -10,13 +10,12 @@ import pyarrow.parquet as parquet
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock import App, Files, Json, Memory, Parquet, Postgres, Rate, Route, body, call, lookup_table
+from penstock import App, Files, Json, Memory, Parquet, Postgres, Rate, Route, body, call, durable, lookup_table
 from penstock.delivery import AT_LEAST_ONCE, BEST_EFFORT, IN_ORDER
 from penstock.endpoints.base import Source
 from penstock.errors import PenstockError
 from penstock.spark.run import run_batch
 from penstock.spark.stream import run_stream
-from penstock.spark.write import durable
 from tests.database import Database
 from tests.spark.files import records
 

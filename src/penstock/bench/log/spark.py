@@ -16,7 +16,7 @@ import json
 import shutil
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -29,26 +29,23 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from penstock import App, Json, Log, Route, Void
+from penstock.bench.log import rows as log_rows
 from penstock.bench.models import ORDER, model_files
 from penstock.bench.spine import WORKLOADS, Workload
+from penstock.envelope import AT, BODY
 from penstock.log import Frame
 from penstock.log import Log as OpenLog
 from penstock.log.reader import FileReader
 from penstock.plan.plan import Entry
-from penstock.spark.frame import AT, BODY
-from penstock.spark.read.arrive import Reading, arriving
-from penstock.spark.read.logs import LogPieces
-from penstock.spark.read.once import read_once
 from penstock.spark.run import run_batch
 from penstock.spark.session import session
 from penstock.spark.stream import run_stream
-from penstock.spark.write.encode import META, WRITTEN
 from penstock.spark.write.held import holding
 from penstock.spark.write.intent import StagedFile
 from penstock.spark.write.logs import append, prepared
 from penstock.spark.write.outlets import Target, targets
 from penstock.spark.write.staging import Staging
-from penstock.spark.write.task import MANIFEST, TaskWriter
+from penstock.spark.write.task import META, TaskWriter
 
 READ, STREAM = "read", "log to log"
 TARGETS = {"reading against Parquet": 0.8, "log to log, messages/s": 250_000.0, "log to log against from_json": 1.5}
@@ -57,6 +54,7 @@ ROWS_PER_BATCH = 100_000
 PARTITIONS, FRAME = 2, 1000
 TOPIC = "orders"
 _ROUTE: Workload = WORKLOADS[0]
+_MANIFEST = pa.schema([("place", pa.int32()), ("path", pa.string()), ("rows", pa.int64()), ("partition", pa.int32())])
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ def _entry(inputs: Inputs) -> Entry:
 
 
 def read_log(spark: SparkSession, inputs: Inputs) -> DataFrame:
-    return read_once(spark, "read_log", _entry(inputs), LogPieces(source(inputs))).drop("headers")
+    return log_rows.read(spark, source(inputs))
 
 
 def read_parquet(spark: SparkSession, inputs: Inputs) -> DataFrame:
@@ -172,10 +170,10 @@ def stream_by_hand(spark: SparkSession, inputs: Inputs, out: Path, rows: int) ->
     plan = app_of(inputs, out / "log").plan
     outlets = prepared(targets(plan))
     places = {target.channel: place for place, target in outlets.items()}
-    raw = arriving(_entry(inputs), Reading(spark, True, str(out / "notes"), rows)).rows
+    raw = log_rows.stream(spark, _entry(inputs), str(out / "notes.start"), rows)
     routed = _ROUTE.by_hand(raw.select(F.col(BODY).cast("string").alias("value")))
     at = F.when(F.col("channel") == "cheap", places["cheap"]).otherwise(places["rest"])
-    data = routed.select(at.alias(AT), F.col("value").cast("binary").alias(BODY), F.lit(False).alias(WRITTEN),
+    data = routed.select(at.alias(AT), F.col("value").cast("binary").alias(BODY), F.lit(False).alias("written"),
                          F.lit(None).cast("string").alias(META))  # fmt: skip
 
     def publish(batch: DataFrame, number: int) -> None:
@@ -186,7 +184,17 @@ def stream_by_hand(spark: SparkSession, inputs: Inputs, out: Path, rows: int) ->
 
 
 def _by_hand(batch: DataFrame, outlets: dict[int, Target], staging: Staging) -> None:
-    manifest = batch.mapInArrow(TaskWriter(outlets, staging), MANIFEST).collect()
+    staging.gate.open()
+    writer = TaskWriter(outlets, staging)
+
+    def written(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with writer.gate.passed():
+            writing = writer.begin()
+            for batch in batches:
+                writing.write(batch)
+            yield pa.RecordBatch.from_pylist(writing.close(), schema=_MANIFEST)
+
+    manifest = batch.mapInArrow(written, "place INT, path STRING, rows BIGINT, partition INT").collect()
     for place, target in outlets.items():
         mine = sorted((row for row in manifest if row.place == place), key=lambda row: row.partition)
         append([StagedFile(target.name, row.path, None, row.rows, row.partition) for row in mine], target, staging.key)
@@ -197,7 +205,7 @@ def _by_hand(batch: DataFrame, outlets: dict[int, Target], staging: Staging) -> 
 def stored(out: Path) -> dict[str, int]:
     """How many messages are in each of the topics."""
     readers = {name: FileReader(out / "log", name) for name in _ROUTE.channels}
-    return {name: sum(reader.ends(number).next for number in range(reader.partitions()))
+    return {name: sum(reader.ends(number).next for number in range(reader.found().partitions))
             for name, reader in readers.items()}  # fmt: skip
 
 

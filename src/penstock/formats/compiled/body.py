@@ -177,6 +177,11 @@ def _read_number(position: int, row: int, field: int, kind: int, numbers: int) -
         end, value = read_double(position, numbers)
     elif kind == layout.INTEGER:
         end, value = read_integer(position, numbers)
+    elif kind == layout.DIGITS:
+        end = split_number(position)[0]
+        value = end - position
+        if end >= 0:
+            put_word(field, layout.TEXT_END, _copy_plain(position, value, word(field, layout.TEXT_END)))
     else:
         return REFUSED
     _put(field, row, value)

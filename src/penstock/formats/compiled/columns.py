@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from penstock.formats.arrow import arrow_type
 from penstock.formats.compiled import layout
+from penstock.formats.compiled.converting import WRITTEN_AS_TEXT, NotConverted, converted
 from penstock.formats.compiled.machinecode import SWITCH, MachineCode
-from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Array, Struct, Type
+from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Array, DecimalType, Struct, Type
 
 FEWEST_ROWS, FEWEST_BYTES = 512, 128 * 1024
 """Below both, msgspec is done before the tables are filled."""
@@ -26,13 +27,17 @@ KINDS: dict[Type, int] = {
     INTEGER: layout.INTEGER,
     DOUBLE: layout.DOUBLE,
     BOOLEAN: layout.BOOLEAN,
+    **dict.fromkeys(WRITTEN_AS_TEXT, layout.STRING),
 }
 _Words: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 _Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 def read(bodies: pa.Array, wanted: Struct) -> tuple[pa.StructArray, _Words] | None:
-    """The fields, and the rows that were refused and still have to be decoded. None if it is not worth trying."""
+    """The fields, and the rows that were refused and still have to be decoded.
+
+    None if it is not worth trying, or if a date, an instant, an exact number or bytes are not what they should be.
+    """
     plan = plan_of(wanted)
     if plan is None or bodies.type not in (pa.binary(), pa.string()):
         return None
@@ -41,7 +46,10 @@ def read(bodies: pa.Array, wanted: Struct) -> tuple[pa.StructArray, _Words] | No
     code = SWITCH.after(bodies.nbytes)
     if code is None or not plan.is_to_be_tried():
         return None
-    column, refused = read_with(code, bodies, plan)
+    try:
+        column, refused = read_with(code, bodies, plan)
+    except NotConverted:
+        return None
     if 2 * len(refused) <= len(bodies):
         return column, refused
     plan.batches_without = _BATCHES_WITHOUT
@@ -67,7 +75,7 @@ class Plan:
 
     @property
     def strings(self) -> list[int]:
-        return np.flatnonzero(self.nodes[:, layout.KIND] == layout.STRING).tolist()
+        return np.flatnonzero(np.isin(self.nodes[:, layout.KIND], (layout.STRING, layout.DIGITS))).tolist()
 
     def is_to_be_tried(self) -> bool:
         self.batches_without -= self.batches_without > 0
@@ -87,7 +95,11 @@ def plan_of(wanted: Struct) -> Plan | None:
 
 def _is_compiled(kind: Type) -> bool:
     is_whole = isinstance(kind, (Struct, Array))
-    return all(_is_compiled(inner) for _, inner in _parts(kind)) if is_whole else kind in KINDS
+    return all(_is_compiled(inner) for _, inner in _parts(kind)) if is_whole else _code(kind) != layout.STRUCT
+
+
+def _code(kind: Type) -> int:
+    return layout.DIGITS if isinstance(kind, DecimalType) else KINDS.get(kind, layout.STRUCT)
 
 
 def _parts(kind: Type) -> tuple[tuple[str, Type], ...]:
@@ -107,7 +119,7 @@ def _add_node(
     is_array = isinstance(kind, Array)
     node = [-1] * layout.LINKS + [0] * (layout.NODE_WORDS - layout.LINKS)
     node[layout.PARENT], node[layout.INSIDE], node[layout.SEEN] = parent, inside, layout.EMPTY
-    node[layout.KIND] = layout.ARRAY if is_array else KINDS.get(kind, layout.STRUCT)
+    node[layout.KIND] = layout.ARRAY if is_array else _code(kind)
     node[layout.NAME], node[layout.NAME_LENGTH] = len(names), len(written)
     nodes.append(node)
     names += written
@@ -180,13 +192,15 @@ class _Batch:
         values, valid = self.values[index][:rows], self.valid[index][:rows]
         missing = rows - int(np.count_nonzero(valid))
         buffers = [bitmap(valid) if missing else None]
-        if kind == STRING:
+        if index in self.texts:
             offsets = offsets_of(self.code, values)
             buffers += [pa.py_buffer(offsets), pa.py_buffer(self.texts[index][: offsets[-1]])]
         elif isinstance(kind, Array):
             buffers.append(pa.py_buffer(offsets_of(self.code, values)))
         elif not isinstance(kind, Struct):
             buffers.append(bitmap(values) if kind == BOOLEAN else pa.py_buffer(values))
+        if index in self.texts and kind != STRING:
+            return converted(pa.Array.from_buffers(pa.string(), rows, buffers, missing), kind)
         children = [self.column(inner, indexes) for _, inner in _parts(kind)]
         return pa.Array.from_buffers(arrow_type(kind), rows, buffers, missing, children=children)
 

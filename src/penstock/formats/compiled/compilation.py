@@ -43,13 +43,12 @@ def object_code() -> bytes:
     from penstock.formats.compiled.lengths import add_lengths
     from penstock.formats.compiled.lines import cut_lines
     from penstock.formats.compiled.objects import write_objects
-    from penstock.formats.compiled.same import find_same
 
     machine = target_machine()
     whole = binding.parse_assembly("")
     functions: dict[str, Any] = {
         "read_bodies": read_bodies, "cut_lines": cut_lines, "write_objects": write_objects, "join_texts": join_texts,
-        "find_same": find_same, "add_lengths": add_lengths,
+        "add_lengths": add_lengths,
     }  # fmt: skip
     for name, function in functions.items():
         module = binding.parse_assembly(function.inspect_llvm())

@@ -8,8 +8,8 @@ BLOCK = 32
 PADDING = 8 * BLOCK
 """Bytes behind a body that must be readable: machine code may look there, but what it sees has no effect."""
 
-UNREAD, STRUCT, STRING, INTEGER, DOUBLE, BOOLEAN, ARRAY = range(7)
-"""What is wanted of a field."""
+UNREAD, STRUCT, STRING, INTEGER, DOUBLE, BOOLEAN, ARRAY, DIGITS = range(8)
+"""What is wanted of a field. DIGITS is the text of a number."""
 
 NODE_WORDS = 16
 LINKS = 5
@@ -42,20 +42,11 @@ TENS = 20
 GIVE_UP_AFTER = 128
 """If so many rows were refused, and they are more than half, the rest is not tried."""
 
-COLUMN_WORDS = 10
+COLUMN_WORDS = 8
 (
-    COLUMN_KIND, LABEL, LABEL_LENGTH, COLUMN_VALID, COLUMN_VALUES, COLUMN_ENDS, COLUMN_TEXT, COLUMN_TEXT_END,
-    PARTS, PART_COUNT,
+    COLUMN_KIND, LABEL, LABEL_LENGTH, COLUMN_VALID, COLUMN_VALUES, COLUMN_ENDS, COLUMN_TEXT, COLUMN_TEXT_END
 ) = range(COLUMN_WORDS)  # fmt: skip
 """A column to be written: what it holds, the text before its values (with BLOCK readable bytes behind it), a byte for
 each row that says whether there is one (0 if all rows have one), values, and for strings where they end, what they are,
 and what is behind the last of them.
-
-Where bodies are compared with what would be written of them, the values go to a column: VALUES is where (0 if nobody
-wants them), with the length of a string or an array for each row, whose text goes to TEXT_END. An array has
-PART_COUNT columns of its elements at PARTS; where the elements end in TEXT goes to ENDS.
 """
-
-PROGRAM_WORDS = 66
-REQUIRED, LENGTH_OF_PROGRAM, FIRST_COLUMN = range(3)
-"""An object to be written: the column without which there is none (or -1), how many columns it has, and which."""

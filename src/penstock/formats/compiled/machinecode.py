@@ -11,6 +11,7 @@ import ctypes
 import hashlib
 import importlib.metadata
 import os
+import pkgutil
 import subprocess
 import sys
 import time
@@ -27,13 +28,11 @@ from penstock.errors import BadMachine
 SWITCH_AFTER_BYTES = 32 * 1024 * 1024
 """A process that reads less does not load the machine code: it would cost more than it saves."""
 
-_ARGUMENTS = {
-    "read_bodies": 9, "cut_lines": 4, "write_objects": 8, "join_texts": 10, "find_same": 9, "add_lengths": 3
-}  # fmt: skip
+_ARGUMENTS = {"read_bodies": 9, "cut_lines": 4, "write_objects": 6, "join_texts": 10, "add_lengths": 3}
 """How many each function has; all are 64-bit integers, as is the result."""
 
 _SOURCES = (
-    "layout", "blocks", "numbers", "strings", "body", "lines", "objects", "joining", "same", "lengths", "compilation"
+    "layout", "blocks", "numbers", "strings", "body", "lines", "objects", "joining", "lengths", "compilation"
 )  # fmt: skip
 _DIGEST = 32
 _DAY = 24 * 3600
@@ -45,7 +44,6 @@ class MachineCode:
     cut_lines: Callable[..., int]
     write_objects: Callable[..., int]
     join_texts: Callable[..., int]
-    find_same: Callable[..., int]
     add_lengths: Callable[..., int]
     engine: Any
     """Owns the memory that the functions are in."""
@@ -96,13 +94,20 @@ def code_file() -> Path:
         raise ImportError("numba")
     from llvmlite import binding
 
-    here = Path(__file__).parent
-    parts = [(here / f"{name}.py").read_bytes() for name in _SOURCES]
+    parts = [_source(name) for name in _SOURCES]
     parts += [importlib.metadata.version(package).encode() for package in ("numba", "llvmlite")]
     parts += [binding.get_host_cpu_name().encode(), binding.get_host_cpu_features().flatten().encode()]
     directory = cache_directory() / "machinecode"
     directory.mkdir(exist_ok=True)
     return directory / f"json-{hashlib.sha256(b'|'.join(parts)).hexdigest()[:16]}.o"
+
+
+def _source(name: str) -> bytes:
+    """The text of a module beside this one, also where the package is an archive, as on the machines of a cluster."""
+    text = pkgutil.get_data(__package__, f"{name}.py")
+    if text is None:
+        raise ImportError(f"{name}.py cannot be read")
+    return text
 
 
 def tried(file: Path) -> Path:

@@ -135,12 +135,12 @@ def _is_there(column: int, row: int) -> bool:
 
 
 @inline
-def _object(program: int, columns: int, row: int, target: int) -> tuple[int, bool]:
+def _object(columns: int, count: int, row: int, target: int) -> tuple[int, bool]:
     put_byte(target, _OPEN)
     target += 1
     odd, first = False, True
-    for index in range(word(program, layout.LENGTH_OF_PROGRAM)):
-        column = columns + 8 * layout.COLUMN_WORDS * word(program, layout.FIRST_COLUMN + index)
+    for index in range(count):
+        column = columns + 8 * layout.COLUMN_WORDS * index
         if _is_there(column, row):
             if not first:
                 put_byte(target, _COMMA)
@@ -153,25 +153,16 @@ def _object(program: int, columns: int, row: int, target: int) -> tuple[int, boo
     return target + 1, odd
 
 
-@cfunc(types.int64(*[types.int64] * 8), error_model="numpy")
-def write_objects(
-    columns: int, programs: int, count: int, rows: int, target: int, ends: int, lengths: int, odd: int
-) -> int:
-    """How many objects were written, one for each program and row that has what the program requires.
+@cfunc(types.int64(*[types.int64] * 6), error_model="numpy")
+def write_objects(columns: int, count: int, rows: int, target: int, ends: int, odd: int) -> int:
+    """How many bytes were written, an object for each row.
 
-    `ends` gets where each one ends, `lengths` how many each row has, and `odd` a 1 for rows that must be written again.
+    `ends` gets where each one ends, and `odd` a 1 for rows that must be written again.
     """
-    written, objects = target, 0
+    written = target
     for row in range(rows):
-        before = objects
-        for number in range(count):
-            program = programs + 8 * layout.PROGRAM_WORDS * number
-            required = word(program, layout.REQUIRED)
-            if required < 0 or _is_there(columns + 8 * layout.COLUMN_WORDS * required, row):
-                written, is_odd = _object(program, columns, row, written)
-                objects += 1
-                put_four_bytes(ends + 4 * objects, written - target)
-                if is_odd:
-                    put_byte(odd + row, 1)
-        put_four_bytes(lengths + 4 * row, objects - before)
-    return objects
+        written, is_odd = _object(columns, count, row, written)
+        put_four_bytes(ends + 4 * row, written - target)
+        if is_odd:
+            put_byte(odd + row, 1)
+    return written - target

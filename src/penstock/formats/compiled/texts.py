@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,36 +20,19 @@ _KINDS: dict[pa.DataType, int] = {
     pa.bool_(): layout.BOOLEAN,
 }
 _NUMBER_BYTES = 26
-MOST_COLUMNS = layout.PROGRAM_WORDS - layout.FIRST_COLUMN
 
 
-class Program:
-    """Objects for each row: the columns of each, and the one without which there is none."""
-
-    def __init__(self, objects: Sequence[tuple[Sequence[int], int | None]]) -> None:
-        self.objects = objects
-        self.words = np.zeros((len(objects), layout.PROGRAM_WORDS), np.int64)
-        for words, (columns, required) in zip(self.words, objects, strict=True):
-            words[layout.REQUIRED] = -1 if required is None else required
-            words[layout.LENGTH_OF_PROGRAM] = len(columns)
-            words[layout.FIRST_COLUMN : layout.FIRST_COLUMN + len(columns)] = columns
-
-
-def write(code: MachineCode, columns: Mapping[str, pa.Array], program: Program) -> tuple[pa.ListArray, _Array]:
-    """A list of objects for every row, and the rows that have to be written by somebody else."""
+def write(code: MachineCode, columns: Mapping[str, pa.Array]) -> tuple[pa.Array, _Array]:
+    """An object for every row, and the rows that have to be written by somebody else."""
     rows = len(next(iter(columns.values())))
     table = _Columns(columns)
-    target = np.empty(table.room(program), np.uint8)  # memory that is not written to is not taken
-    ends, lengths = np.zeros(rows * len(program.objects) + 1, np.int32), np.zeros(rows + 1, np.int32)
-    odd = np.zeros(rows, np.uint8)
-    count = code.write_objects(
-        table.words.ctypes.data, program.words.ctypes.data, len(program.objects), rows, target.ctypes.data,
-        ends.ctypes.data, lengths[1:].ctypes.data, odd.ctypes.data,
-    )  # fmt: skip
-    text = [None, pa.py_buffer(ends[: count + 1]), pa.py_buffer(target[: ends[count]])]
-    objects = pa.Array.from_buffers(pa.binary(), count, text)
-    starts = pa.array(np.cumsum(lengths, dtype=np.int32))
-    return pa.ListArray.from_arrays(starts, objects), np.flatnonzero(odd)
+    target = np.empty(table.room(), np.uint8)  # memory that is not written to is not taken
+    ends, odd = np.zeros(rows + 1, np.int32), np.zeros(rows, np.uint8)
+    length = code.write_objects(
+        table.words.ctypes.data, len(columns), rows, target.ctypes.data, ends[1:].ctypes.data, odd.ctypes.data
+    )
+    text = [None, pa.py_buffer(ends), pa.py_buffer(target[:length])]
+    return pa.Array.from_buffers(pa.binary(), rows, text), np.flatnonzero(odd)
 
 
 class _Columns:
@@ -78,17 +61,13 @@ class _Columns:
                 values = np.frombuffer(column.buffers()[1], np.int64)[column.offset :]
                 words[layout.COLUMN_VALUES] = self._address(values)
 
-    def room(self, program: Program) -> int:
+    def room(self) -> int:
         """More bytes than all objects can take."""
-        fixed = [len(label) + 3 for label in self.labels]
-        total = 2 * layout.BLOCK
-        for columns, _ in program.objects:
-            total += 2 * len(self.columns[0])
-            for index in columns:
-                column = self.columns[index]
-                is_text = pa.types.is_string(column.type)
-                total += len(column) * (fixed[index] + (0 if is_text else _NUMBER_BYTES))
-                total += _text_bytes(column) if is_text else 0
+        total = 2 * layout.BLOCK + 2 * len(self.columns[0])
+        for label, column in zip(self.labels, self.columns, strict=True):
+            is_text = pa.types.is_string(column.type)
+            total += len(column) * (len(label) + 3 + (0 if is_text else _NUMBER_BYTES))
+            total += _text_bytes(column) if is_text else 0
         return total
 
     def _address(self, array: _Array) -> int:

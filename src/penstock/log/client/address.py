@@ -6,6 +6,7 @@ import ssl
 from dataclasses import dataclass, field
 
 from penstock.errors import PenstockError
+from penstock.log.numbers import whole_number
 from penstock.log.wire.tcp import PORT
 
 LOCAL = f"127.0.0.1:{PORT}"
@@ -33,9 +34,10 @@ class Address:
         host, colon, port = text.rpartition(":") if not text.endswith("]") else (text, "", "")
         if not colon:
             host, port = text, str(PORT)
-        if not port.isdigit() or not 0 < int(port) < 65536 or not host:
+        number = whole_number(port)
+        if number is None or not 0 < number < 65536 or not host:
             raise BadAddress(f"{text!r} is not the address of a server", None, f"write it like {LOCAL}")
-        return Address(host.strip("[]"), int(port), token, tls or authority is not None, authority)
+        return Address(host.strip("[]"), number, token, tls or authority is not None, authority)
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

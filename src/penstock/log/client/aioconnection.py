@@ -34,7 +34,8 @@ class AioConnection(asyncio.Protocol):
         self.closed = asyncio.Event()
 
     @staticmethod
-    async def open(address: Address, timeout: float = 30.0) -> AioConnection:
+    async def open(address: Address, timeout: float = 30.0, session: str = "") -> AioConnection:
+        """The server ends an earlier connection of the same session, and reads nothing of it any more."""
         loop = asyncio.get_running_loop()
         context = address.context()
         name = address.host if context is not None else None
@@ -43,7 +44,7 @@ class AioConnection(asyncio.Protocol):
                 _, made = await loop.create_connection(
                     lambda: AioConnection(address), address.host, address.port, ssl=context, server_hostname=name
                 )
-                hello = requests.Hello(token=address.token, client=f"penstock {__version__}")
+                hello = requests.Hello(token=address.token, client=f"penstock {__version__}", session=session)
                 reply, _ = await made.ask(hello, requests.GREETING)
         except (OSError, ssl.SSLError) as error:  # TimeoutError is one
             raise unreachable(address, error) from None

@@ -12,9 +12,11 @@ from typing import Any
 
 from penstock.log.client.address import LOCAL, Address
 from penstock.log.client.aioconnection import AioConnection, Answer
+from penstock.log.client.catalogue import named
 from penstock.log.client.cursors import FIRST, NEXT, Cursor, Message, Messages, Place, Reading, chosen
+from penstock.log.records import Topic
 from penstock.log.wire import requests
-from penstock.log.wire.errors import RETRIED, NoServer, error_of
+from penstock.log.wire.errors import RETRIED, NoServer, TooMany, error_of
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 
@@ -40,24 +42,25 @@ class AsyncConsumer:
 
     async def open(self) -> None:
         self._connection = connection = await AioConnection.open(self._address)
-        reply, _ = await connection.ask(requests.Topics())
-        assert isinstance(reply, requests.TopicList)
-        for place in chosen(self._topics, reply.topics, self._partitions):
-            self.cursors[place] = await self._cursor(connection, *place)
+        for name in self._topics:
+            topic = named((await connection.ask(requests.Topics(name)))[0], name)
+            for number in chosen(topic, self._partitions):
+                self.cursors[name, number] = await self._cursor(connection, topic, number)
 
-    async def _cursor(self, connection: AioConnection, topic: str, partition: int) -> Cursor:
+    async def _cursor(self, connection: AioConnection, topic: Topic, partition: int) -> Cursor:
+        place = topic.name, partition, topic.identity
         committed = None
         if self._group is not None:
-            reply, _ = await connection.ask(requests.AskCommitted(self._group, topic, partition))
+            reply, _ = await connection.ask(requests.AskCommitted(self._group, *place))
             assert isinstance(reply, requests.OffsetIs)
             committed = reply.offset
         if committed is None and isinstance(self._start, str):
-            ends, _ = await connection.ask(requests.AskEnds(topic, partition))
+            ends, _ = await connection.ask(requests.AskEnds(*place))
             assert isinstance(ends, requests.EndsAre)
             offset = ends.next if self._start == NEXT else ends.first
         else:
             offset = committed if committed is not None else int(self._start)
-        return Cursor(topic, partition, offset, offset, committed)
+        return Cursor(topic.name, partition, offset, offset, committed, topic.identity)
 
     # ---- reading
 
@@ -133,7 +136,7 @@ class AsyncConsumer:
             try:
                 self._connection = await AioConnection.open(self._address)
                 return self._connection
-            except NoServer:
+            except (NoServer, TooMany):
                 if time.monotonic() > end:
                     raise
                 await asyncio.sleep(pause * random.uniform(0.5, 1))
@@ -153,7 +156,8 @@ class AsyncConsumer:
         for cursor in self.cursors.values():
             position = cursor.position
             if position != cursor.committed:
-                await connection.ask(requests.Commit(self._group, cursor.topic, cursor.partition, position))
+                place = cursor.topic, cursor.partition, position, cursor.identity
+                await connection.ask(requests.Commit(self._group, *place))
                 cursor.committed = position
 
     async def close(self) -> None:

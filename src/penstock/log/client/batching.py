@@ -23,7 +23,7 @@ OVERHEAD = 16
 class Placed:
     """Where messages are, and how safe: `acknowledged` is memory, written or fsynced.
 
-    A duplicate had been stored before, by a request whose answer was lost; `offset` is -1 if it is forgotten where.
+    A duplicate had been stored before, by a request whose answer was lost.
     """
 
     topic: str
@@ -72,7 +72,7 @@ class Sent:
         return self._of(future.result())
 
     def _of(self, placed: Placed) -> Placed:
-        offset = placed.offset + self._index if placed.offset >= 0 else -1
+        offset = placed.offset + self._index
         return Placed(placed.topic, placed.partition, offset, self._count, placed.acknowledged, placed.duplicate)
 
 
@@ -129,7 +129,7 @@ class Queue:
     identity: ProducerIdentity | None = None
     sequence: int = 0
     is_renumbering: bool = False
-    """A batch failed for good: those behind it get new numbers as soon as all are answered."""
+    """A batch failed for good: those behind it get new numbers as soon as all with old ones are answered."""
 
     def seal(self) -> None:
         """The open batch gets no more messages."""
@@ -152,6 +152,11 @@ class Queue:
         """The connection is gone: all that has no answer is sent again, in order."""
         self.ready.extendleft(reversed(self.sent))
         self.sent.clear()
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing with numbers waits for an answer. What was sent over a lost connection may be stored with its own."""
+        return not self.sent and (not self.ready or self.ready[0].frame is None)
 
     def renumber(self, identity: ProducerIdentity) -> None:
         assert not self.sent

@@ -80,10 +80,16 @@ class Connection:
             try:
                 self._received.extend(self._reader.feed(data))
             except tcp.NotAFrame as error:
-                raise NoServer(f"what answers at {self.address} is no log server: {error.what}", None,
-                               "is it the port for TCP, and does it use TLS?") from None  # fmt: skip
+                raise self._no_server(error) from None
         packed = self._received.popleft()
-        return packed.number, requests.reply(packed.head), packed.bulk
+        try:
+            return packed.number, requests.reply(packed.head), packed.bulk
+        except tcp.NotAFrame as error:
+            raise self._no_server(error) from None
+
+    def _no_server(self, error: tcp.NotAFrame) -> NoServer:
+        return NoServer(f"what answers at {self.address} is no log server: {error.what}", None,
+                        "is it the port for TCP, and does it use TLS?")  # fmt: skip
 
     def _is_readable(self, timeout: float) -> bool:
         if isinstance(self.socket, ssl.SSLSocket) and self.socket.pending():

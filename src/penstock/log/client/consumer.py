@@ -10,10 +10,12 @@ from types import TracebackType
 from typing import Any
 
 from penstock.log.client.address import LOCAL, Address
+from penstock.log.client.catalogue import named
 from penstock.log.client.connection import Connection
 from penstock.log.client.cursors import FIRST, NEXT, Cursor, Message, Messages, Place, Reading, chosen
+from penstock.log.records import Topic
 from penstock.log.wire import requests
-from penstock.log.wire.errors import RETRIED, NoServer, error_of
+from penstock.log.wire.errors import RETRIED, NoServer, TooMany, error_of
 from penstock.log.wire.requests import Refused
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
@@ -40,27 +42,29 @@ class Consumer:
         self._asked: dict[int, Cursor] = {}
         self._waiting: deque[Messages] = deque()
         try:
-            reply = self._connection.ask(requests.Topics())[0]
-            assert isinstance(reply, requests.TopicList)
-            places = chosen(topics, reply.topics, partitions)
-            self.cursors = {place: self._cursor(*place, start) for place in places}
+            self.cursors: dict[tuple[str, int], Cursor] = {}
+            for name in topics:
+                topic = named(self._connection.ask(requests.Topics(name))[0], name)
+                for number in chosen(topic, partitions):
+                    self.cursors[name, number] = self._cursor(topic, number, start)
         except BaseException:
             self.close()
             raise
 
-    def _cursor(self, topic: str, partition: int, start: Place) -> Cursor:
+    def _cursor(self, topic: Topic, partition: int, start: Place) -> Cursor:
+        place = topic.name, partition, topic.identity
         committed = None
         if self._group is not None:
-            reply = self._connection.ask(requests.AskCommitted(self._group, topic, partition))[0]
+            reply = self._connection.ask(requests.AskCommitted(self._group, *place))[0]
             assert isinstance(reply, requests.OffsetIs)
             committed = reply.offset
         if committed is None and isinstance(start, str):
-            ends = self._connection.ask(requests.AskEnds(topic, partition))[0]
+            ends = self._connection.ask(requests.AskEnds(*place))[0]
             assert isinstance(ends, requests.EndsAre)
             offset = ends.next if start == NEXT else ends.first
         else:
             offset = committed if committed is not None else int(start)
-        return Cursor(topic, partition, offset, offset, committed)
+        return Cursor(topic.name, partition, offset, offset, committed, topic.identity)
 
     # ---- reading
 
@@ -150,7 +154,7 @@ class Consumer:
     def _pull(self, cursor: Cursor) -> None:
         self._asked[self._connection.send(cursor.pull(self._reading))] = cursor
 
-    def _reconnect(self, error: NoServer) -> None:
+    def _reconnect(self, error: NoServer | TooMany) -> None:
         end, pause = time.monotonic() + self._reading.retry_for, _FIRST_PAUSE
         self._connection.close()
         self._asked.clear()
@@ -162,7 +166,7 @@ class Consumer:
             try:
                 self._connection = Connection(self._address)
                 return
-            except NoServer as again:
+            except (NoServer, TooMany) as again:
                 error = again
 
     # ---- positions
@@ -209,7 +213,7 @@ class Consumer:
         for cursor in self.cursors.values():
             position = cursor.position
             if position != cursor.committed:
-                self._tell(requests.Commit(self._group, cursor.topic, cursor.partition, position))
+                self._tell(requests.Commit(self._group, cursor.topic, cursor.partition, position, cursor.identity))
                 cursor.committed = position
 
     def _tell(self, request: requests.Commit | requests.AskEnds) -> requests.Reply:

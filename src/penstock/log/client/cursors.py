@@ -12,6 +12,7 @@ import pyarrow as pa
 from penstock.log.errors import UnknownTopic
 from penstock.log.frame import Frame
 from penstock.log.headers import read_headers
+from penstock.log.records import Topic
 from penstock.log.wire.requests import Output, Pull, Pulled
 
 FIRST, NEXT = "first", "next"
@@ -79,6 +80,8 @@ class Cursor:
     offset: int
     handed: int
     committed: int | None = None
+    identity: str = ""
+    """Of the topic: another one of its name is not read."""
     pending: int = 0
 
     @property
@@ -92,7 +95,7 @@ class Cursor:
 
     def pull(self, reading: Reading) -> Pull:
         return Pull(self.topic, self.partition, self.offset, reading.most_bytes, reading.most_messages, reading.wait,
-                    reading.durable, reading.output)  # fmt: skip
+                    reading.durable, reading.output, self.identity)  # fmt: skip
 
     def take(self, reply: Pulled, bulk: memoryview) -> list[Messages]:
         """The batches of an answer. Their checksums are looked at here."""
@@ -133,17 +136,12 @@ class Reading:
 
 
 def chosen(
-    topics: tuple[str, ...], known: Mapping[str, int], partitions: Mapping[str, list[int]] | list[int] | None
-) -> list[tuple[str, int]]:
-    """The partitions to read: those that were named, or all."""
-    found = []
-    for topic in topics:
-        if topic not in known:
-            names = ", ".join(sorted(known)) or "there are none yet"
-            raise UnknownTopic(f"no topic {topic!r}", None, f"known: {names}")
-        wanted = partitions.get(topic) if isinstance(partitions, Mapping) else partitions
-        for number in range(known[topic]) if wanted is None else wanted:
-            if not 0 <= number < known[topic]:
-                raise UnknownTopic(f"topic {topic!r} has no partition {number}", None, f"0 to {known[topic] - 1}")
-            found.append((topic, number))
+    topic: Topic, partitions: Mapping[str, list[int]] | list[int] | None
+) -> list[int]:
+    """The partitions of a topic to read: those that were named, or all."""
+    wanted = partitions.get(topic.name) if isinstance(partitions, Mapping) else partitions
+    found = list(range(topic.partitions)) if wanted is None else wanted
+    for number in found:
+        if not 0 <= number < topic.partitions:
+            raise UnknownTopic(f"topic {topic.name!r} has no partition {number}", None, f"0 to {topic.partitions - 1}")
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -20,6 +21,7 @@ from penstock.errors import PenstockError
 from penstock.log.client.address import Address
 from penstock.log.client.aioconnection import AioConnection
 from penstock.log.client.batching import OVERHEAD, Batch, Placed, Queue, Sent
+from penstock.log.client.catalogue import listed, named
 from penstock.log.errors import UnknownTopic
 from penstock.log.frame import LARGEST_MESSAGE
 from penstock.log.records import ProducerIdentity
@@ -60,8 +62,12 @@ class Engine:
         self.has_room = asyncio.Event()
         self.connection: AioConnection | None = None
         self.identity: ProducerIdentity | None = None
+        self._session = secrets.token_hex(16)
+        """Batches may have new numbers after a connection was lost: the old ones are not to be read after them."""
         self._credit = self._on_the_way = 0
         self._sticky: dict[str, int] = {}
+        self._topics: dict[str, str] = {}
+        """Their identities: what is meant for one is not pushed to another of its name."""
         self._again: dict[tuple[str, int], list[Batch]] = {}
         self._is_woken = self._is_closed = False
         self._thread: int | None = None
@@ -143,16 +149,22 @@ class Engine:
 
     async def topic(self, name: str) -> None:
         """Find out how many partitions a topic has; afterwards messages can be added."""
-        connection = await self._connected()
-        reply, _ = await connection.ask(requests.Topics())
-        assert isinstance(reply, requests.TopicList)
-        if name not in reply.topics and self.sending.create:
+        end = time.monotonic() + self.sending.retry_for
+        while True:
+            try:
+                return await self._find(await self._connected(), name)
+            except NoServer:
+                if self._is_closed or time.monotonic() > end:
+                    raise
+                await asyncio.sleep(_FIRST_PAUSE)
+
+    async def _find(self, connection: AioConnection, name: str) -> None:
+        reply, _ = await connection.ask(requests.Topics(name))
+        if self.sending.create and name not in {topic.name for topic in listed(reply)}:
             await connection.ask(requests.Create(name, self.sending.create))
-            reply = requests.TopicList({name: self.sending.create})
-        if name not in reply.topics:
-            known = ", ".join(sorted(reply.topics)) or "there are none yet"
-            raise UnknownTopic(f"no topic {name!r}", None, f"create it first; known: {known}")
-        self.partitions[name] = reply.topics[name]
+            reply, _ = await connection.ask(requests.Topics(name))
+        topic = named(reply, name)
+        self.partitions[name], self._topics[name] = topic.partitions, topic.identity
 
     async def close(self) -> None:
         self._is_closed = True
@@ -168,7 +180,7 @@ class Engine:
         self.failed = closed
 
     async def _connect(self) -> None:
-        connection = await AioConnection.open(self.address)
+        connection = await AioConnection.open(self.address, session=self._session)
         if self.identity is None:
             self.identity = await _identity(connection)
         self._credit, self._on_the_way = connection.welcome.credit, 0
@@ -228,11 +240,13 @@ class Engine:
 
     def _transmit(self, queue: Queue) -> None:
         connection = self.connection
-        if connection is None or not connection.is_open or queue.is_renumbering:
+        if connection is None or not connection.is_open:
             return
         if queue.identity is None:
             queue.identity = self.identity
         while queue.ready and len(queue.sent) < IN_FLIGHT:
+            if queue.is_renumbering and queue.ready[0].frame is None:
+                return
             if self._on_the_way and queue.ready[0].size > self._credit:
                 return
             try:
@@ -243,7 +257,7 @@ class Engine:
             if frame.bytes + tcp.LARGEST_HEAD > connection.welcome.largest:
                 self._too_large(queue, batch, connection.welcome.largest - tcp.LARGEST_HEAD)
                 return
-            push = requests.Push(queue.topic, queue.partition, self.sending.acknowledge)
+            push = requests.Push(queue.topic, queue.partition, self.sending.acknowledge, self._topics[queue.topic])
             self._credit -= batch.size
             self._on_the_way += 1
             connection.push(push, frame.data, partial(self._answered, queue, batch, connection))
@@ -265,7 +279,7 @@ class Engine:
         else:
             assert isinstance(reply, requests.Refused)
             self._refused(queue, batch, reply)
-        if queue.is_renumbering and not queue.sent:
+        if queue.is_renumbering and queue.is_settled:
             self._spawn(self._renumber(queue))
         if any(each.ready for each in self.queues.values()):
             self.pump()
@@ -274,7 +288,7 @@ class Engine:
         queue.sent.remove(batch)
         what = f"a batch of {batch.size:,} bytes is more than the {limit:,} that the server takes at once"
         self._refused(queue, batch, requests.Refused(Number.TOO_LARGE, what, "send fewer messages at once"))
-        if not queue.sent:
+        if queue.is_settled:
             self._spawn(self._renumber(queue))
 
     def _refused(self, queue: Queue, batch: Batch, reply: requests.Refused) -> None:
@@ -290,7 +304,7 @@ class Engine:
 
     async def _renumber(self, queue: Queue) -> None:
         connection = self.connection
-        if connection is None or not connection.is_open or queue.sent or not queue.is_renumbering:
+        if connection is None or not connection.is_open or not (queue.is_renumbering and queue.is_settled):
             return
         try:
             identity = await _identity(connection)

@@ -9,9 +9,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import OffsetSpec
-
+from penstock.confluent import SILENT, KafkaError, KafkaException, OffsetSpec, TopicPartition, said
 from penstock.log.errors import LogError
 from penstock.log.frame import Frame
 from penstock.log.kafka import client
@@ -26,7 +24,6 @@ WATCH_EVERY = 5.0
 """Seconds from one look at what Kafka has to the next."""
 SETTLE = 0.5
 """Seconds in which nothing may arrive in a partition before its end is believed, after a producer was lost."""
-SILENT = "it does not answer"
 _TICK = 0.1
 _CHOOSING = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART)
 
@@ -110,7 +107,7 @@ class Connection:
         except BufferError:
             pass
         except KafkaException as error:
-            self.lose(error.args[0].str())
+            self.lose(said(error))
         return place - start
 
     def lose(self, why: str) -> None:
@@ -131,7 +128,7 @@ class Connection:
             self._admin.list_topics(timeout=self.kafka.timeout)
         except KafkaException as error:
             self._admin.poll(0.2)  # what is wrong is told to `_see`
-            why = self.trouble if self.trouble != SILENT else error.args[0].str()
+            why = self.trouble if self.trouble != SILENT else said(error)
             raise client.unavailable(self.kafka, f"answer within {self.kafka.timeout:g} s", why) from None
 
     def _offsets(self, places: Sequence[Any], which: Any, doing: str) -> list[int]:
@@ -142,7 +139,7 @@ class Connection:
                 return [asked[place].result().offset for place in places]
             except KafkaException as error:  # a leader that is being chosen is one soon
                 if error.args[0].code() not in _CHOOSING or time.monotonic() > deadline:
-                    raise client.unavailable(self.kafka, doing, error.args[0].str()) from None
+                    raise client.unavailable(self.kafka, doing, said(error)) from None
             time.sleep(0.05)
 
     def _ask_offsets(self, places: Sequence[Any], which: Any) -> dict[Any, Future[Any]]:
@@ -180,7 +177,7 @@ class Connection:
         try:
             self._producer.poll(seconds)
         except KafkaException as error:
-            self.lose(error.args[0].str())
+            self.lose(said(error))
 
     def _look(self) -> None:
         """Ask what Kafka has, and hear it in another thread."""

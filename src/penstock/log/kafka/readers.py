@@ -6,8 +6,7 @@ import threading
 import time
 from typing import Any
 
-from confluent_kafka import KafkaError, TopicPartition
-
+from penstock.confluent import OUT_OF_RANGE, SILENT, TopicPartition
 from penstock.log.errors import KafkaUnavailable
 from penstock.log.kafka.client import consumer, unavailable
 from penstock.log.kafka.records import Found
@@ -25,7 +24,7 @@ class OutOfRange(Exception):
 class Reader:
     def __init__(self, kafka: Kafka) -> None:
         self._kafka = kafka
-        self._trouble = "it does not answer"
+        self._trouble = SILENT
         self._consumer = consumer(kafka, self._see)
         self.place: tuple[str, int, int] | None = None
         """The topic, the partition and the offset that would come next."""
@@ -69,7 +68,7 @@ class Reader:
     def _check(self, error: Any) -> None:
         if error is None:
             return
-        if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+        if error.code() in OUT_OF_RANGE:
             raise OutOfRange
         raise unavailable(self._kafka, "answer a reader", error.str())
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from penstock.log.columns import column_of
 from penstock.log.frame import NOBODY, Frame, Run
-from penstock.log.header import merged_runs
+from penstock.log.header import LAST, merged_runs
 from penstock.log.layout import assembled
 
 MARK, HEADERS = "penstock", "headers"
@@ -65,7 +65,7 @@ def frame_of(found: Sequence[Found]) -> Frame | None:
     marks = np.frombuffer(b"".join([mark for _, mark, _ in ours]), LONG)
     expected = found[0].offset + np.arange(len(marks))
     offsets = np.array([one.offset for one, _, _ in ours])
-    right = (marks["offset"] == expected) & (offsets == expected)
+    right = (marks["offset"] == expected) & (offsets == expected) & _can_be(marks)
     count = len(marks) if right.all() else int(np.argmin(right))
     if count == 0:
         return None
@@ -78,6 +78,15 @@ def frame_of(found: Sequence[Found]) -> Frame | None:
         None if all(own is None for own in headers) else column_of(headers, "headers"),
         np.ascontiguousarray(marks["time"]), _runs(marks), found[0].offset, None, 0,
     ))  # fmt: skip
+
+
+def _can_be(marks: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Whether a log of ours can have made each of them."""
+    producers, numbers, epochs = marks["producer"], marks["sequence"], marks["epoch"]
+    unnumbered = (producers == NOBODY) & (numbers == 0) & (epochs == 0)
+    numbered = (producers >= 0) & (numbers >= 0) & (numbers < LAST) & (epochs >= 0)
+    could: npt.NDArray[np.bool_] = unnumbered | numbered
+    return could
 
 
 def _ours(found: Sequence[Found]) -> Iterator[tuple[Found, bytes, bytes | None]]:

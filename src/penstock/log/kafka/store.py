@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from penstock.log.errors import ForeignWriter, NotAcknowledged
+from penstock.confluent import SILENT
+from penstock.log.errors import ForeignWriter, KafkaUnavailable, NotAcknowledged
 from penstock.log.frame import Frame
-from penstock.log.kafka.connection import SILENT, Connection
+from penstock.log.kafka.connection import Connection
 from penstock.log.kafka.note import Note
 from penstock.log.kafka.readers import OutOfRange
 from penstock.log.kafka.records import frame_of
@@ -28,7 +29,8 @@ _FRAME = 4 << 20
 class KafkaStore:
     """`write` only hands over. What Kafka has is heard in the connection's thread, and moves `end`."""
 
-    remedy = "see whether Kafka runs; what is stored can still be read"
+    name, remedy = "Kafka", "see whether Kafka runs; what is stored can still be read"
+    unavailable: type[NotAcknowledged] = KafkaUnavailable
     suspect = False
     size = pieces = 0
     """Kafka knows."""
@@ -37,7 +39,9 @@ class KafkaStore:
                  disk: Disk, note: Path, producers: Callable[[int], bytes]) -> None:  # fmt: skip
         self.topic, self.number, self._connection = topic, number, connection
         self.timeout: float | None = connection.kafka.timeout
-        self.stall, self.fsyncs = connection.kafka.stall, connection.kafka.fsync
+        self.stall = connection.kafka.stall
+        unflushed = ("Kafka(fsync=False)", "ask for written, or let Kafka flush")
+        self.unsynced: tuple[str, str] | None = None if connection.kafka.fsync else unflushed
         self.first, self.end, self.taken = first, next, next
         self.writes = self.syncs = 0
         self.refused: NotAcknowledged | None = None

@@ -7,9 +7,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
-
+from penstock.confluent import (
+    GONE,
+    ConfigResource,
+    KafkaError,
+    KafkaException,
+    NewTopic,
+    ResourceType,
+    TopicCollection,
+)
 from penstock.log.errors import BadTopic, Damaged, UnknownTopic
 from penstock.log.kafka.client import LARGEST_RECORD, unavailable
 from penstock.log.records import Topic
@@ -76,7 +82,7 @@ def _describe(admin: Any, kafka: Kafka, name: str) -> Any:
     except KafkaException as error:
         if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return None
-        raise unavailable(kafka, f"say what topic {name!r} is", error.args[0].str()) from None
+        raise unavailable(kafka, f"say what topic {name!r} is", error) from None
 
 
 def _described(admin: Any, kafka: Kafka, name: str) -> Any:
@@ -98,7 +104,7 @@ def _create(admin: Any, kafka: Kafka, name: str, partitions: int) -> None:
         what = error.args[0]
         if what.code() == KafkaError.TOPIC_ALREADY_EXISTS:
             return
-        if what.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
+        if what.code() in GONE:
             raise unavailable(kafka, f"make topic {name!r}", what.str()) from None
         raise BadTopic(f"Kafka refuses to make topic {name!r}: {what.str()}", None,
                        "give another name or prefix, or other replicas") from None  # fmt: skip
@@ -109,7 +115,7 @@ def _check_settings(admin: Any, kafka: Kafka, name: str) -> None:
     try:
         found = admin.describe_configs([resource], request_timeout=kafka.timeout)[resource].result()
     except KafkaException as error:
-        raise unavailable(kafka, f"say how topic {name!r} is set", error.args[0].str()) from None
+        raise unavailable(kafka, f"say how topic {name!r} is set", error) from None
     wrong = {key: value for key, value in wanted(kafka).items() if not _fits(key, found[key].value, value)}
     if wrong:
         pairs = ",".join(f"{key}={value}" for key, value in wrong.items())

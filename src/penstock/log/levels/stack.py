@@ -9,7 +9,7 @@ from penstock.log.last import Last
 from penstock.log.levels.level import Ring, joined_bytes
 from penstock.log.levels.mapped import MappedRing
 from penstock.log.levels.memory import memory_level
-from penstock.log.levels.shared import shared_path
+from penstock.log.levels.shared import SharedMemory
 from penstock.log.settings import Kind, LevelSettings, Settings
 
 STORE = 0
@@ -20,9 +20,9 @@ _MOST_ASIDE = 16 << 20
 class Stack:
     """One thread at a time, but for `read_store`, which needs no turn."""
 
-    def __init__(self, settings: Settings, store: Last, directory: Path) -> None:
+    def __init__(self, settings: Settings, store: Last, directory: Path, shared: SharedMemory | None = None) -> None:
         self.store = store
-        self._settings, self._directory = settings, directory
+        self._settings, self._directory, self._shared = settings, directory, shared
         self.levels: tuple[Ring, ...] = ()
         self._aside: list[Frame] = []
         """Frames that no level can hold, on their way to the store."""
@@ -47,7 +47,7 @@ class Stack:
     def write(self, frame: Frame) -> bool:
         """Put a frame into the first level. False if no level can hold it: then only the store will have it."""
         if not self._built:
-            self._build(frame.first)
+            self.build(frame.first)
         for place, level in enumerate(self.levels):
             if joined_bytes(frame.header) <= level.largest:
                 self._put(place, frame)
@@ -141,21 +141,21 @@ class Stack:
         if batches:
             level.transferred_to(batches[-1].next, batches)
 
-    def _build(self, next: int) -> None:
+    def build(self, next: int) -> None:
         """Levels are made when the first message comes: most partitions of a log may be silent."""
+        if self._built:
+            return
         self.levels = tuple(
             self._level(number, settings, next) for number, settings in enumerate(self._settings.levels, 1)
         )
         self._built = True
 
     def _level(self, number: int, settings: LevelSettings, next: int) -> Ring:
-        match settings.kind:
-            case Kind.MEMORY:
-                return memory_level(number, settings, next)
-            case Kind.SHARED:
-                return MappedRing(number, settings, next, shared_path(self._directory, number))
-            case Kind.MAPPED:
-                return MappedRing(number, settings, next, self._directory / f"level-{number}.ring")
+        if settings.kind is Kind.MAPPED:
+            return MappedRing(number, settings, next, self._directory / f"level-{number}.ring")
+        if settings.kind is Kind.SHARED and self._shared is not None:
+            return self._shared.ring(number, settings, next, self._directory)
+        return memory_level(number, settings, next)
 
 
 def _halves(frame: Frame, largest: int) -> list[Frame]:

@@ -35,12 +35,23 @@ class Listening:
     """How many bytes of pushes one connection may have unanswered."""
     most_in_flight: int = 256 * MEBIBYTE
     """And all connections together."""
+    most_unfinished: int = 256 * MEBIBYTE
+    """Frames and bodies of all connections of which a part is still to come; beyond it, the oldest is given up."""
     most_connections: int = 1024
+    """Of TCP, and as many of HTTP: those that have said hello, or shown the token."""
+    most_strangers: int = 128
+    """The others. One more takes the place of the one that has been there longest."""
+    stranger_seconds: float = 10.0
+    """How long they have to say it."""
+    stranger_bytes: int = 16 * 1024
+    """How long a frame of theirs may be."""
     most_requests: int = 1024
     """How many requests of one connection are worked on at a time; the others stay in the network."""
     largest_pull: int = 16 * MEBIBYTE
     unsent: int = MEBIBYTE
     """So many bytes of answers may wait for a slow reader before nothing more is read for it."""
+    most_unsent: int = 256 * MEBIBYTE
+    """And for all of them together; beyond it, the connection that has waited longest is ended."""
     packet_bytes: int = udp.PACKET_BYTES
 
     def __post_init__(self) -> None:
@@ -52,6 +63,16 @@ class Listening:
         if not 64 <= self.packet_bytes <= udp.LARGEST_PACKET:
             raise CannotListen(f"packets cannot have {self.packet_bytes:,} bytes", None,
                                f"choose 64 to {udp.LARGEST_PACKET:,}")  # fmt: skip
+
+    def notes(self) -> list[str]:
+        """What somebody who starts a server so should know."""
+        found = []
+        if not is_loopback(self.host) and self.certificate is None:
+            found.append("without a certificate, whoever reads the network reads the token: --certificate")
+        if self.certificate is not None and (self.push is not None or self.pull is not None):
+            found.append("UDP has no TLS, so what goes over it can be read on the network, also the pass made of the "
+                         "token: --push-port -1 --pull-port -1 closes it")  # fmt: skip
+        return found
 
     def is_token(self, given: str) -> bool:
         return not self.token or hmac.compare_digest(self.token.encode(), given.encode("utf-8", "surrogateescape"))

@@ -7,8 +7,9 @@ from typing import Any
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _GAUGES = (
-    "seconds", "connections", "in_flight_bytes", "first", "next", "durable", "segments", "stored_bytes", "capacity",
-    "mean_batch", "largest_batch", "available", "available_computed", "latency", "throughput",
+    "seconds", "connections", "in_flight_bytes", "unsent_bytes", "first", "next", "durable", "segments",
+    "stored_bytes", "capacity", "mean_batch", "largest_batch", "available", "available_computed", "latency",
+    "throughput",
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,10 +12,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from penstock.log.errors import LogClosed
+from penstock.errors import BadExpression
+from penstock.log.errors import LogClosed, LogError
 from penstock.log.frame import Frame
 from penstock.log.levels.stack import STORE
 from penstock.log.output import OutputFunction, output_function
+from penstock.log.records import Reading
 from penstock.log.wire.requests import Output, Pull, Pulled, Said
 
 if TYPE_CHECKING:
@@ -23,6 +26,11 @@ if TYPE_CHECKING:
 Answer: TypeAlias = Callable[[Said | BaseException, list[memoryview]], None]
 _EXAMINED_BYTES = 1 << 20
 """A filter looks at so much at least: what it keeps may be little."""
+_WHILE = 0.5
+"""After so many seconds a filter lets others have their turn, and goes on later."""
+_STEPS_AT_ONCE = 20_000_000
+_MOST_STEPS = 1_000_000_000
+"""For one message, because nothing ends the look at it: about ten seconds."""
 _LONGEST_WAIT = 300.0
 _DURABLE_SOON = 0.01
 _READ_AT_ONCE = 2
@@ -49,7 +57,7 @@ def look(service: Service, request: Pull, offset: int) -> Found:
     function = function_of(request.output)
     most_bytes = max(1, min(request.most_bytes, service.listening.largest_pull))
     most_messages = request.most_messages if request.most_messages > 0 else None
-    ends = service.log.ends(request.topic, request.partition)
+    ends = service.log.ends(request.topic, request.partition, request.identity)
     end = ends.next
     if request.durable:
         end = min(ends.durable, end)
@@ -59,13 +67,38 @@ def look(service: Service, request: Pull, offset: int) -> Found:
     if function is not None:
         most_bytes = max(most_bytes, _EXAMINED_BYTES)
     reading = service.log.read(
-        request.topic, request.partition, offset, most_bytes=most_bytes, most_messages=most_messages
-    )
-    frames = list(reading.frames)
-    examined = sum(frame.count for frame in frames)
+        request.topic, request.partition, offset, most_bytes=most_bytes, most_messages=most_messages,
+        identity=request.identity,
+    )  # fmt: skip
+    end = max(end, reading.next)
     if function is not None:
-        frames = [kept for frame in frames if (kept := passed(frame, function)) is not None]
-    return Found(frames, reading.next, max(end, reading.next), reading.level, examined)
+        with service.filtering:
+            return filtered(reading, function, end)
+    return Found(list(reading.frames), reading.next, end, reading.level, sum(frame.count for frame in reading.frames))
+
+
+def filtered(reading: Reading, function: OutputFunction, end: int) -> Found:
+    """What is left of as many messages as can be looked at in a while."""
+    kept: list[Frame] = []
+    stop, examined = time.thread_time() + _WHILE, 0
+    for frame in reading.frames:
+        offset = frame.first
+        while offset < frame.next:
+            part = frame.within(offset, max(1, _STEPS_AT_ONCE // function.cost))
+            if part.bytes * function.cost > _MOST_STEPS and part.count == 1:
+                raise too_costly(part)
+            if (left := passed(part, function)) is not None:
+                kept.append(left)
+            examined += part.count
+            offset = part.next
+            if time.thread_time() > stop:
+                return Found(kept, offset, end, reading.level, examined)
+    return Found(kept, reading.next, end, reading.level, examined)
+
+
+def too_costly(frame: Frame) -> BadExpression:
+    return BadExpression(f"the patterns of the filter are too large for the message at offset {frame.first}, "
+                         f"which has {frame.bytes:,} bytes", None, "repeat less often in them")  # fmt: skip
 
 
 def passed(frame: Frame, function: OutputFunction) -> Frame | None:
@@ -99,7 +132,7 @@ class Puller:
 
         It may be wrong, if much is pushed before it is read; then the event loop waits for one read.
         """
-        return offset >= self.service.log.held(request.topic, request.partition)
+        return offset >= self.service.log.held(request.topic, request.partition, request.identity)
 
     def begin(self, request: Pull, answer: Answer) -> None:
         poll = Poll(self, request, answer)
@@ -122,9 +155,11 @@ class Puller:
         if self._is_going:  # a read in the event loop ends here before it returns
             return
         self._is_going = True
-        while self._parked and not self.is_blocked and self._reading < _READ_AT_ONCE:
-            self._parked.popleft().step()
-        self._is_going = False
+        try:
+            while self._parked and not self.is_blocked and self._reading < _READ_AT_ONCE:
+                self._parked.popleft().step()
+        finally:
+            self._is_going = False
 
     def cancel(self) -> None:
         self._parked.clear()
@@ -160,7 +195,8 @@ class Poll:
         has_output = request.output is not None and bool(request.output.where or request.output.select)
         try:
             if has_output or not self.puller.is_near(request, self.offset):
-                self.service.in_thread(lambda: look(self.service, request, self.offset)).add_done_callback(self.looked)
+                run = self.service.in_filter if has_output else self.service.in_thread
+                run(lambda: look(self.service, request, self.offset)).add_done_callback(self.looked)
                 return
             found: Found | BaseException = look(self.service, request, self.offset)
         except Exception as error:
@@ -176,12 +212,17 @@ class Poll:
 
     def has_looked(self, found: Found | BaseException) -> None:
         self.is_reading = False
-        if not self.is_over:
-            if isinstance(found, Found):
-                self.found(found)
-            else:
-                self.finish(found, [])
-        self.puller.has_read()
+        try:
+            if not self.is_over:
+                if isinstance(found, Found):
+                    self.found(found)
+                else:
+                    self.finish(found, [])
+        except Exception as error:
+            if not self.is_over:
+                self.finish(error, [])
+        finally:
+            self.puller.has_read()
 
     def found(self, found: Found) -> None:
         self.examined += found.examined
@@ -191,12 +232,16 @@ class Poll:
         elif found.examined:
             self.service.loop.call_soon(self.step)
         else:
-            self.wait()
+            try:
+                self.wait()
+            except LogError as error:  # the topic was deleted
+                self.finish(error, [])
 
     def wait(self) -> None:
         request = self.request
+        self.service.log.ends(request.topic, request.partition, request.identity)  # says if the topic was deleted
         self.cancel_watch = self.service.watch(request.topic, request.partition, self.step)
-        ends = self.service.log.ends(request.topic, request.partition)
+        ends = self.service.log.ends(request.topic, request.partition, request.identity)
         if request.durable and ends.next > self.offset:
             self.service.loop.call_later(_DURABLE_SOON, self.step)
         elif not request.durable and ends.next > self.offset:  # appended before we watched

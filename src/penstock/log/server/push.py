@@ -26,18 +26,28 @@ class Push:
     frame: Frame
     mode: Acknowledge
     place: tuple[str, int]
+    identity: str = ""
     receipt: Receipt | None = None
     error: BaseException | None = None
 
     def set_result(self, receipt: Receipt) -> None:
-        self.receipt = receipt
-        self.service.done(self)
+        if not self.is_answered:
+            self.receipt = receipt
+            self.service.done(self)
 
     def set_exception(self, error: BaseException) -> None:
-        self.error = error
-        self.service.done(self)
+        if not self.is_answered:
+            self.error = error
+            self.service.done(self)
 
     def set_future(self, future: Future[Receipt]) -> None:
-        self.error = future.exception()
-        self.receipt = None if self.error is not None else future.result()
-        self.service.done(self)
+        error = future.exception()
+        if error is None:
+            self.set_result(future.result())
+        else:
+            self.set_exception(error)
+
+    @property
+    def is_answered(self) -> bool:
+        """One answer each, also when something fails for several of which some are stored."""
+        return self.receipt is not None or self.error is not None

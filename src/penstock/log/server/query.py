@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import parse_qsl
 
 from penstock.log.wire.errors import BadRequest
+
+_NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?")
 
 
 class Query:
@@ -18,16 +21,17 @@ class Query:
 
     def number(self, name: str, default: float, least: float = 0, most: float = 2**53) -> float:
         text = self.text(name, str(default))
-        try:
-            value = float(text) if "." in text else int(text)
-        except ValueError:
-            value = -1
+        found = _NUMBER.fullmatch(text)
+        value = -1.0 if found is None else float(text) if found[1] else int(text)
         if not least <= value <= most:
-            raise BadRequest(f"{name}={text} is not a number from {least:g} to {most:g}")
+            raise BadRequest(f"{name}={text[:40]} is not a number from {least:,} to {most:,}")
         return value
 
     def integer(self, name: str, default: int, least: int = 0, most: int = 2**53) -> int:
-        return int(self.number(name, default, least, most))
+        value = self.number(name, default, least, most)
+        if value != int(value):
+            raise BadRequest(f"{name}={value:g} is not a whole number")
+        return int(value)
 
     def flag(self, name: str) -> bool:
         return self.text(name, "0").lower() not in ("0", "false", "no")

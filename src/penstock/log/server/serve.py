@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Coroutine
@@ -11,13 +13,14 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from penstock.log.log import Log
+from penstock.log.server.accepting import Accepting
 from penstock.log.server.http import HttpServer
 from penstock.log.server.listening import Listening
 from penstock.log.server.service import Service
-from penstock.log.server.tcp import Connection
 from penstock.log.server.udp import PullPort, PushPort, UdpPort, bound_socket
 
 _Result = TypeVar("_Result")
+_LOGGER = logging.getLogger(__name__)
 _LAST_ANSWERS = 10.0
 """Seconds that a server which stops waits at most for clients to take their answers."""
 
@@ -37,7 +40,7 @@ class Server:
         self.service = Service(log, self.listening, self._loop)
         self._udp: list[UdpPort] = []
         self._http: HttpServer | None = None
-        self._listener: asyncio.Server | None = None
+        self._accepting: Accepting | None = None
         self._thread = threading.Thread(target=self._loop.run_forever, name="penstock-log-tcp", daemon=True)
         self._lock = threading.Lock()
         self._is_stopped = False
@@ -61,6 +64,8 @@ class Server:
             raise
         for port in self._udp:
             port.start()
+        for note in self.listening.notes():
+            _LOGGER.warning("note: %s", note)
         return self
 
     def _open(self, sockets: list[socket.socket]) -> None:
@@ -80,13 +85,16 @@ class Server:
             self.pull = pulls.port
         self._thread.start()
         if listening.tcp is not None:
-            self._listener = self._wait(self._loop.create_server(lambda: Connection(self.service), sock=own, ssl=tls))
+            self._accepting = self._wait(self._accept(own, tls))
         if listening.http is not None:
             self._http = HttpServer(self.service, web)
             serving = threading.Thread(
                 target=self._http.serve_forever, args=(0.05,), name="penstock-log-http", daemon=True
             )
             serving.start()
+
+    async def _accept(self, own: socket.socket, tls: ssl.SSLContext | None) -> Accepting:
+        return Accepting(self.service, own, tls)
 
     def _wait(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
@@ -120,8 +128,8 @@ class Server:
         self.service.close()
 
     async def _end_connections(self) -> None:
-        if self._listener is not None:
-            self._listener.close()
+        if self._accepting is not None:
+            self._accepting.close()
         connections = self.service.connections
         for each in list(connections):
             each.puller.stop_waiting()

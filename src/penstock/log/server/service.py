@@ -10,19 +10,22 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import msgspec
 
 from penstock.log.errors import LogError
 from penstock.log.frame import LARGEST_FRAME, Frame
 from penstock.log.log import Log
 from penstock.log.records import Receipt
+from penstock.log.server.complaints import Complaints
+from penstock.log.server.counters import Counters
 from penstock.log.server.listening import Listening
+from penstock.log.server.listing import statistics_page, topic_page
 from penstock.log.server.pulls import STOPPING
 from penstock.log.server.push import Push
+from penstock.log.server.room import Room
+from penstock.log.server.sessions import Sessions
+from penstock.log.server.strangers import Strangers
 from penstock.log.settings import Acknowledge
 from penstock.log.single import is_single
 from penstock.log.wire import requests, tcp
@@ -30,37 +33,15 @@ from penstock.log.wire.errors import BadRequest
 from penstock.log.wire.requests import Said
 
 if TYPE_CHECKING:
-    from penstock.log.server.tcp import Connection
+    from penstock.log.server.talking import Talking
 
 _Result = TypeVar("_Result")
 _THREADS = 4
+_FILTERS = 2
 
 
-@dataclass(slots=True)
-class Counters:
-    """Since the server began. UDP's are written by one thread each."""
-
-    requests: int = 0
-    refused: int = 0
-    malformed: int = 0
-    unauthorised: int = 0
-    pushed_messages: int = 0
-    pushed_bytes: int = 0
-    pulled_messages: int = 0
-    pulled_bytes: int = 0
-    http_requests: int = 0
-    udp_packets: int = 0
-    udp_calls: int = 0
-    udp_messages: int = 0
-    udp_malformed: int = 0
-    udp_truncated: int = 0
-    udp_unauthorised: int = 0
-    udp_refused: int = 0
-    udp_pulls: int = 0
-
-
-def _kind(push: Push) -> tuple[bool, Acknowledge]:
-    return is_single(push.frame.header), push.mode
+def _kind(push: Push) -> tuple[bool, Acknowledge, str]:
+    return is_single(push.frame.header), push.mode, push.identity
 
 
 class Service:
@@ -68,12 +49,21 @@ class Service:
         self.log, self.listening, self.loop = log, listening, loop
         self.largest = min(tcp.LARGEST, LARGEST_FRAME + tcp.LARGEST_HEAD, listening.credit + tcp.LARGEST_HEAD)
         self.counters = Counters()
+        self.complaints = Complaints()
         self.began = time.time()
-        self.connections: set[Connection] = set()
-        self.paused: set[Connection] = set()
+        self.connections: set[Talking] = set()
+        self.paused: set[Talking] = set()
+        self.known = 0
+        """Connections that have said hello; the others are strangers."""
+        self.sessions = Sessions()
+        self.strangers = Strangers(listening.most_strangers, listening.stranger_seconds)
+        self.unfinished, self.unsent = Room(listening.most_unfinished), Room(listening.most_unsent)
         self.in_flight = 0
         self.is_stopping = threading.Event()
         self._threads = ThreadPoolExecutor(_THREADS, "penstock-log-read")
+        self.filtering = threading.BoundedSemaphore(_FILTERS)
+        """Whoever filters, be it in a thread of HTTP, does so with few others."""
+        self._filters = ThreadPoolExecutor(_FILTERS, "penstock-log-filter")
         self._waiting = ThreadPoolExecutor(_THREADS, "penstock-log-push")
         self._done: deque[Push] = deque()
         self._is_draining = self._is_appending = False
@@ -125,34 +115,39 @@ class Service:
         self._unanswered[place] = self._unanswered.get(place, 0) + len(pushes)
         self._count(*(push.frame for push in pushes))
         late = self._append_now(place, pushes)
-        with suppress(LogError):  # then nothing was appended
+        try:
             self.log.ask(*place)
+        except LogError:
+            pass  # then nothing was appended
+        except Exception as error:
+            self.complaints.failed("pushes could not be written", error)
         if late:
             self.full.add(place)
             self._waiting.submit(self._append_late, place, late)
 
     def _append_now(self, place: tuple[str, int], pushes: list[Push]) -> list[Push]:
         """Those that are left, because there is no room for the first of them."""
-        for (are_single, mode), group in groupby(pushes, _kind):
+        for (are_single, _, _), group in groupby(pushes, _kind):
             some = list(group)
-            if are_single and self._append_singles(place, some, mode):
+            if are_single and self._append_singles(place, some):
                 continue
             for push in some:
                 if not self._append_one(place, push):
                     return pushes[pushes.index(push) :]
         return []
 
-    def _append_singles(self, place: tuple[str, int], pushes: list[Push], mode: Acknowledge) -> bool:
+    def _append_singles(self, place: tuple[str, int], pushes: list[Push]) -> bool:
+        mode, identity = pushes[0].mode, pushes[0].identity
         try:
-            return self.log.append_singles(*place, [push.frame for push in pushes], mode, pushes)
-        except LogError as error:
+            return self.log.append_singles(*place, [push.frame for push in pushes], mode, pushes, identity)
+        except Exception as error:
             for push in pushes:
                 push.set_exception(error)
             return True
 
     def _append_one(self, place: tuple[str, int], push: Push) -> bool:
         try:
-            future = self.log.try_append(*place, push.frame, push.mode, ask=False)
+            future = self.log.try_append(*place, push.frame, push.mode, ask=False, identity=push.identity)
         except Exception as error:
             push.set_exception(error)
             return True
@@ -164,7 +159,8 @@ class Service:
         """In a thread, which may wait; what has begun goes on also while the server stops."""
         for push in pushes:
             try:
-                self.log.append(*place, push.frame, push.mode).add_done_callback(push.set_future)
+                future = self.log.append(*place, push.frame, push.mode, identity=push.identity)
+                future.add_done_callback(push.set_future)
             except Exception as error:
                 push.set_exception(error)
         self.loop.call_soon_threadsafe(self._has_room, place)
@@ -176,10 +172,14 @@ class Service:
     def in_thread(self, call: Callable[[], _Result]) -> asyncio.Future[_Result]:
         return self.loop.run_in_executor(self._threads, call)
 
+    def in_filter(self, call: Callable[[], _Result]) -> asyncio.Future[_Result]:
+        """In threads of their own: a filter may take long, and what it does must not keep others from the log."""
+        return self.loop.run_in_executor(self._filters, call)
+
     def close(self) -> None:
         for watch in self._watches.values():
             watch.cancel()
-        for threads in (self._threads, self._waiting):
+        for threads in (self._threads, self._filters, self._waiting):
             threads.shutdown(wait=True, cancel_futures=True)
 
     # ---- pushes that the log has answered: the event loop is woken once for many of them
@@ -189,33 +189,56 @@ class Service:
         self._done.append(push)
         if not self._is_draining:
             self._is_draining = True
-            self.loop.call_soon_threadsafe(self._drain)
+            self.wake(self._drain)
+
+    def wake(self, call: Callable[[], None]) -> None:
+        """In whatever thread, which may not fail because of us: a server that has stopped answers nobody any more."""
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(call)
 
     def _drain(self) -> None:
         self._is_draining = False
         answered: list[Push] = []
         while self._done:
             push = self._done.popleft()
-            self._unanswered[push.place] -= 1
+            left = self._unanswered.pop(push.place) - 1
+            if left:
+                self._unanswered[push.place] = left
             answered.append(push)
         if self._pushes:
             self._append_pushes()
         for push in answered:
-            push.connection.pushed(push)
+            try:
+                push.connection.pushed(push)
+            except Exception as error:
+                push.connection.fail(error)
         if self.paused and self.in_flight <= self.listening.most_in_flight:
             for each in list(self.paused):
                 each.hold()
+
+    def forget(self, connection: Talking, *, was_known: bool) -> None:
+        self.known -= was_known
+        self.connections.discard(connection)
+        self.sessions.end(connection)
+        self.paused.discard(connection)
+        self.unfinished.free(connection)
+        self.unsent.free(connection)
 
     # ---- readers that wait for messages
 
     def watch(self, topic: str, partition: int, call: Callable[[], None]) -> Callable[[], None]:
         """Call once in the event loop after the next append there; returns what cancels that."""
         key = topic, partition
-        if key not in self._watches:
-            self._watches[key] = _Watch(self, topic, partition)
-        waiting = self._watches[key].waiting
+        found = self._watches.get(key)
+        if found is None or found.is_over():
+            found = self._watches[key] = _Watch(self, topic, partition)
+        waiting = found.waiting
         waiting.add(call)
         return lambda: waiting.discard(call)
+
+    def unwatch(self, watch: _Watch) -> None:
+        if self._watches.get(watch.place) is watch:
+            del self._watches[watch.place]
 
     # ---- requests that are neither push nor pull
 
@@ -223,57 +246,75 @@ class Service:
         log = self.log
         match request:
             case requests.Topics():
-                return requests.TopicList({name: topic.partitions for name, topic in log.topics().items()})
+                return topic_page(log.topics(), request)
             case requests.Create(topic, partitions):
                 log.create(topic, partitions)
                 return requests.Done()
-            case requests.AskEnds(topic, partition):
-                ends = log.ends(topic, partition)
+            case requests.Delete(topic, identity):
+                log.delete(topic, identity)
+                return requests.Done()
+            case requests.AskEnds(topic, partition, identity):
+                ends = log.ends(topic, partition, identity)
                 return requests.EndsAre(ends.first, ends.next, ends.durable)
             case requests.AskOffset(topic, partition, moment):
                 return requests.OffsetIs(log.offset_at(topic, partition, moment))
-            case requests.Commit(group, topic, partition, offset):
-                log.commit(group, topic, partition, offset)
+            case requests.Commit(group, topic, partition, offset, identity):
+                log.commit(group, topic, partition, offset, identity)
                 return requests.Done()
-            case requests.AskCommitted(group, topic, partition):
-                return requests.OffsetIs(log.committed(group, topic, partition))
+            case requests.AskCommitted(group, topic, partition, identity):
+                return requests.OffsetIs(log.committed(group, topic, partition, identity))
             case requests.AskProducer(name):
-                identity = log.producer(name or None)
-                return requests.ProducerIs(identity.id, identity.epoch)
+                producer_identity = log.producer(name or None)
+                return requests.ProducerIs(producer_identity.id, producer_identity.epoch)
             case requests.AskNumber(topic, partition, producer):
                 found = log.numbered(topic, partition, producer)
                 return requests.NumberIs(-1) if found is None else requests.NumberIs(*found)
-            case requests.AskStatistics():
-                return requests.StatisticsAre(self.statistics())
+            case requests.AskStatistics(after, most):
+                return requests.StatisticsAre(*self.statistics_page(after, most))
         raise BadRequest(f"{type(request).__name__} is not for a connection that has begun")
 
     def statistics(self) -> dict[str, Any]:
-        server = dataclasses.asdict(self.counters) | {
+        """Of all partitions, however many they are."""
+        return statistics_page(self.log, None, most_bytes=1 << 62)[0] | {"server": self._numbers()}
+
+    def statistics_page(
+        self, after: tuple[str, int] | None, most: int
+    ) -> tuple[dict[str, Any], tuple[str, int] | None]:
+        values, next = statistics_page(self.log, after, most)
+        return values | {"server": self._numbers()}, next
+
+    def _numbers(self) -> dict[str, Any]:
+        return dataclasses.asdict(self.counters) | {
             "seconds": round(time.time() - self.began, 3),
-            "connections": len(self.connections),
+            "connections": self.known,
+            "unsent_bytes": self.unsent.kept,
             "in_flight_bytes": self.in_flight,
         }
-        stored: dict[str, Any] = msgspec.to_builtins(self.log.statistics(), enc_hook=str, str_keys=True)
-        return stored | {"server": server}
 
 
 class _Watch:
-    """One partition, watched for as long as the server runs."""
+    """One partition, watched for as long as the server runs and the topic is there."""
 
     def __init__(self, service: Service, topic: str, partition: int) -> None:
-        self.loop = service.loop
+        self.service, self.place = service, (topic, partition)
         self.waiting: set[Callable[[], None]] = set()
         self.is_woken = False
+        self.is_over = service.log.is_deleted(topic, partition)
         self.cancel = service.log.on_append(topic, partition, self.appended)
 
     def appended(self) -> None:
-        if self.waiting and not self.is_woken:
+        if not self.is_woken and (self.waiting or self.is_over()):
             self.is_woken = True
-            self.loop.call_soon_threadsafe(self.wake)
+            self.service.wake(self.wake)
 
     def wake(self) -> None:
         self.is_woken = False
+        if self.is_over():
+            self.service.unwatch(self)
         calls = list(self.waiting)
         self.waiting.clear()
         for call in calls:
-            call()
+            try:
+                call()
+            except Exception as error:
+                self.service.complaints.failed("a reader could not be woken", error)

@@ -1,89 +1,60 @@
-"""TCP: requests are read as they come, answered when they are done, in whatever order that is.
-
-A connection may have `credit` bytes of pushes unanswered. When it has more, or when it does not take its answers, the
-server stops reading from it: what a client can make the server hold is bounded, whatever the client does.
-"""
+"""TCP: requests are read as they come, answered when they are done, in whatever order that is."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import socket
-from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from penstock.errors import PenstockError
 from penstock.log.errors import BadFrame
 from penstock.log.frame import OFFSETS, SEVERAL, Frame
-from penstock.log.server.pulls import Puller
 from penstock.log.server.push import Push
+from penstock.log.server.talking import Talking
 from penstock.log.settings import Acknowledge
 from penstock.log.wire import requests, tcp
-from penstock.log.wire.errors import BadRequest, Number, TooMany, WrongToken, number_of
+from penstock.log.wire.errors import BadRequest, Number, TooMany, WrongToken
 from penstock.log.wire.requests import Refused, Said
 
 if TYPE_CHECKING:
     from penstock.log.server.service import Service
 
-_LOGGER = logging.getLogger(__name__)
 
-
-class Connection(asyncio.Protocol):
+class Connection(Talking):
     """One client."""
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self.limits = service.listening
-        self.reader = tcp.Reader(min(tcp.LARGEST, service.largest))
-        self.transport: asyncio.Transport | None = None
-        self.is_known = False
-        self.in_flight = 0
-        self.working = 0
-        self.is_held = self.is_full = self.is_ending = self.has_said_all = False
-        self.puller = Puller(service)
-
-    # ---- what asyncio calls
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        answer_at_once(transport)
-        transport.set_write_buffer_limits(self.limits.unsent)
-        if len(self.service.connections) >= self.limits.most_connections:
-            self.refuse(0, TooMany(f"{self.limits.most_connections:,} connections are open", None, "try again later"))
-            transport.close()
-        self.service.connections.add(self)
+    def __init__(self, service: Service, own: socket.socket) -> None:
+        super().__init__(service)
+        self.socket = own
+        service.strangers.enter(self, self.end_stranger)
+        # One for each: a clock that looks at all now and then makes the event loop slower for those who are known.
+        self._patience = service.loop.call_later(service.strangers.seconds, self.end_late)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.transport = None
-        self.puller.cancel()
-        self.service.connections.discard(self)
-        self.service.paused.discard(self)
+        super().connection_lost(error)
+        self.is_no_stranger()
 
-    def data_received(self, data: bytes) -> None:
-        if self.is_ending:
+    def is_no_stranger(self) -> None:
+        """It is known, or gone."""
+        self._patience.cancel()
+        self.service.strangers.leave(self)
+
+    def end_late(self) -> None:
+        if self.service.strangers.leave(self):
+            self.end_stranger()
+
+    def end_stranger(self) -> None:
+        """In the event loop: it has said nothing for too long, or too many others have come since."""
+        self.service.counters.strangers += 1
+        if self.transport is None:  # in the handshake of TLS
+            with suppress(OSError):
+                self.socket.shutdown(socket.SHUT_RDWR)
             return
-        try:
-            for packed in self.reader.feed(data):
-                self.begin(packed)
-                if self.is_ending:
-                    return
-        except tcp.NotAFrame as error:
-            self.service.counters.malformed += 1
-            self.refuse(error.number, BadRequest(error.what, None, error.fix))
-            self.end()
-
-    def pause_writing(self) -> None:
-        self.is_full = self.puller.is_blocked = True
-        self.hold()
-
-    def resume_writing(self) -> None:
-        self.is_full = self.puller.is_blocked = False
-        self.puller.go_on()
-        self.hold()
+        what = f"a connection without Hello is ended after {self.limits.stranger_seconds:g} seconds, or sooner"
+        self.refuse(0, TooMany(what, None, "say Hello at once"))
+        self.transport.abort()
 
     # ---- requests
 
@@ -93,6 +64,8 @@ class Connection(asyncio.Protocol):
             request = requests.request(packed.head)
         except msgspec.MsgspecError as error:
             self.refuse(number, BadRequest(f"this is no request: {error}"))
+            if not self.is_known:
+                self.end()
             return
         self.service.counters.requests += 1
         if not self.is_known:
@@ -104,7 +77,7 @@ class Connection(asyncio.Protocol):
             self.puller.begin(request, partial(self.pulled, number))
         else:
             self.started()
-            self.answer_later(number, request)
+            self.questions.ask(request, partial(self.answered, number))
 
     def greet(self, number: int, request: requests.Request) -> None:
         if not isinstance(request, requests.Hello):
@@ -115,13 +88,24 @@ class Connection(asyncio.Protocol):
         elif not self.limits.is_token(request.token):
             self.service.counters.unauthorised += 1
             what = "another token" if request.token else "no token"
-            error = WrongToken(f"the server wants a token, and got {what}", None, "give the server's token")
+            fix = "give it: --token-file or PENSTOCK_LOG_TOKEN for commands, token=... in a program"
+            error = WrongToken(f"the server wants a token, and got {what}", None, fix)
             self.refuse(number, error)
+        elif self.service.known >= self.limits.most_connections:
+            what = f"{self.limits.most_connections:,} connections are open"
+            self.refuse(number, TooMany(what, None, "try again later"))
         else:
-            self.is_known = True
+            self.become_known()
+            self.service.sessions.begin(request.session, self)
             self.reply(number, requests.Welcome(requests.VERSION, self.limits.credit, self.reader.largest))
             return
         self.end()
+
+    def become_known(self) -> None:
+        self.is_known = True
+        self.service.known += 1
+        self.is_no_stranger()
+        self.reader.largest = self.service.largest
 
     def push(self, number: int, request: requests.Push, packed: tcp.Packed) -> None:
         size = packed.size
@@ -129,7 +113,7 @@ class Connection(asyncio.Protocol):
             mode = Acknowledge.of(request.acknowledge)
             frame = received_frame(packed.bulk)
             place = request.topic, request.partition
-            self.service.push(Push(self.service, self, number, size, frame, mode, place))
+            self.service.push(Push(self.service, self, number, size, frame, mode, place, request.identity))
         except Exception as error:
             self.refuse(number, error, size)
             return
@@ -157,112 +141,15 @@ class Connection(asyncio.Protocol):
         if isinstance(reply, BaseException):
             self.refuse(number, reply)
         else:
-            self.reply(number, reply, *bulk)
+            self.reply_written(number, requests.written(reply), *bulk)
         self.ended()
 
-    def answer_later(self, number: int, request: requests.Request) -> None:
-        """Whatever may touch the disk runs in a thread."""
-
-        def finish(answer: asyncio.Future[Said]) -> None:
-            error = None if answer.cancelled() else answer.exception()
-            if error is not None:
-                self.refuse(number, error)
-            elif not answer.cancelled():
-                self.reply(number, answer.result())
-            self.ended()
-
-        answering: Callable[[], Said] = partial(self.service.answer, request)
-        self.service.in_thread(answering).add_done_callback(finish)
-
-    # ---- answers
-
-    def reply(self, number: int, said: Said, *bulk: memoryview) -> None:
-        if self.transport is None or self.transport.is_closing():
-            return
-        parts = tcp.pack(number, requests.written(said), *bulk)
-        self.transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
-
-    def refuse(self, number: int, error: BaseException, credit: int = 0) -> None:
-        self.service.counters.refused += 1
-        if not isinstance(error, PenstockError):
-            _LOGGER.error("a request failed", exc_info=error)
-            error = PenstockError(f"the server failed: {type(error).__name__}: {error}", None, "look at its output")
-        self.reply(number, Refused(number_of(error), error.what, error.fix or "", credit))
-
-    # ---- flow control
-
-    def started(self) -> None:
-        self.working += 1
-        self.hold()
-
-    def ended(self) -> None:
-        self.working -= 1
-        self.hold()
-
-    def hold(self) -> None:
-        """Read on, or not."""
-        if self.transport is None or self.transport.is_closing():
-            return
-        if self.has_said_all:
-            if not self.is_busy:
-                self.transport.close()
-            return
-        is_crowded = self.service.in_flight > self.limits.most_in_flight
-        hold = self.is_full or self.in_flight > self.limits.credit or self.working > self.limits.most_requests
-        hold = hold or (is_crowded and self.in_flight > 0)
-        if hold == self.is_held:
-            return
-        self.is_held = hold
-        if hold:
-            self.service.paused.add(self)
-            self.transport.pause_reading()
+    def answered(self, number: int, answer: bytes | BaseException) -> None:
+        if isinstance(answer, BaseException):
+            self.refuse(number, answer)
         else:
-            self.service.paused.discard(self)
-            self.transport.resume_reading()
-
-    def end(self) -> None:
-        """No more requests. What was answered is still sent; what still comes is read and thrown away.
-
-        Closing a socket that has unread bytes would take the last answers away from the client.
-        """
-        self.is_ending = True
-        transport = self.transport
-        if transport is None or transport.is_closing():
-            return
-        if self.is_held:
-            self.is_held = False
-            transport.resume_reading()
-        if transport.can_write_eof():
-            transport.write_eof()
-        else:
-            transport.close()
-        self.service.loop.call_later(1, self.abort_when_sent, 10)
-
-    def abort_when_sent(self, tries: int) -> None:
-        """The client has had time to close; if there is something that it has not taken yet, a little more."""
-        if self.transport is None:
-            return
-        if tries and self.transport.get_write_buffer_size():
-            self.service.loop.call_later(1, self.abort_when_sent, tries - 1)
-        else:
-            self.transport.abort()
-
-    def eof_received(self) -> bool:
-        """A client that has said everything may still wait for answers."""
-        self.has_said_all = True
-        can_wait = self.transport is not None and self.transport.can_write_eof()
-        return can_wait and not self.is_ending and self.is_busy
-
-    @property
-    def is_busy(self) -> bool:
-        return self.in_flight > 0 or self.working > 0
-
-
-def answer_at_once(transport: asyncio.Transport) -> None:
-    """Small answers do not wait for each other: asyncio sees to that only for sockets that it has made itself."""
-    own = transport.get_extra_info("socket")
-    if own is not None and own.family in (socket.AF_INET, socket.AF_INET6):
-        own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.reply_written(number, answer)
+        self.ended()
 
 
 def received_frame(bulk: memoryview) -> Frame:

@@ -5,7 +5,6 @@ Each of the two ports has one thread, which sleeps in the kernel until packets c
 
 from __future__ import annotations
 
-import logging
 import os
 import queue
 import socket
@@ -29,7 +28,6 @@ from penstock.log.settings import Acknowledge
 from penstock.log.wire import manypackets, udp
 from penstock.log.wire.errors import Number, number_of
 
-_LOGGER = logging.getLogger(__name__)
 _RECEIVE_BUFFER = 16 << 20
 _LOOK_UP = 0.1
 """Seconds after which a thread that has nothing to do looks whether it should end."""
@@ -75,17 +73,24 @@ class UdpPort(threading.Thread):
     def run(self) -> None:
         end: float | None = None
         while end is None or time.monotonic() < end:
-            count = self.receiver.receive()
-            if count:
-                try:
-                    self.take(count)
-                except Exception:
-                    _LOGGER.exception("packets could not be worked on")
+            count = self._received()
             if end is None and self.service.is_stopping.is_set():
                 end = time.monotonic() + _LAST_PACKETS
             if end is not None and not count:
                 break
         self.finish()
+
+    def _received(self) -> int:
+        """How many packets came; nothing that goes wrong with them ends the thread."""
+        try:
+            count = self.receiver.receive()
+            if count:
+                self.take(count)
+        except Exception as error:
+            self.service.complaints.failed("packets could not be worked on", error)
+            self.service.is_stopping.wait(_LOOK_UP)  # if it is the kernel, it will not be better at once
+            return 0
+        return count
 
     def take(self, count: int) -> None:
         raise NotImplementedError
@@ -140,6 +145,9 @@ class PushPort(UdpPort):
             result = BadFrame("the name of a topic is not UTF-8")
         except PenstockError as error:
             result = error
+        except Exception as error:
+            self.service.complaints.failed("packets could not be stored", error)
+            result = error
         if isinstance(result, BaseException):
             self.service.counters.udp_refused += len(group.packets)
         if group.mode:
@@ -163,8 +171,8 @@ class PushPort(UdpPort):
                 self._send(owed, manypackets.acknowledgements(
                     owed.group.numbers, owed.group.partition, mode, firsts, counts, error
                 ))  # fmt: skip
-            except OSError:
-                _LOGGER.exception("acknowledgements could not be sent")
+            except Exception as failure:
+                self.service.complaints.failed("acknowledgements could not be sent", failure)
 
     def _send(self, owed: _Owed, packets: manypackets.Bytes) -> None:
         count = len(packets)
@@ -215,7 +223,9 @@ class PullPort(UdpPort):
             return None
         try:
             return self._reply(request)
-        except PenstockError as error:
+        except Exception as error:
+            if not isinstance(error, PenstockError):
+                self.service.complaints.failed("a packet could not be answered", error)
             counters.udp_refused += 1
             return udp.reply(request, 0, 0, 0, b"", 0, number_of(error))
 

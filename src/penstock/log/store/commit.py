@@ -59,21 +59,25 @@ class Committer:
         self._thread.join()
 
     def _run(self) -> None:
-        while True:
-            with self._condition:
-                while not (self._asked or self._stopping or self._due() or self._must_retain()):
-                    self._condition.wait(self._flush_after / 4 if self._lagging else self._retain_every)
-                if self._stopping:
-                    return
-                asked, self._asked = list(self._asked), {}
-                due = self._due()
-                for partition in due:
-                    del self._lagging[partition]
-            self._round(asked, due)
-            if self._must_retain():
-                self._retained = time.monotonic()
-                for partition in tuple(self.watched):
-                    partition.retain()
+        while not self._stopping:
+            self.turn(wait=True)
+
+    def turn(self, *, wait: bool = False) -> None:
+        """Commit those that asked or are due, and remove what has become too old if it is time to look for that."""
+        with self._condition:
+            while wait and not (self._asked or self._stopping or self._due() or self._must_retain()):
+                self._condition.wait(self._flush_after / 4 if self._lagging else self._retain_every)
+            if wait and self._stopping:
+                return
+            asked, self._asked = list(self._asked), {}
+            due = self._due()
+            for partition in due:
+                del self._lagging[partition]
+        self._round(asked, due)
+        if self._must_retain():
+            self._retained = time.monotonic()
+            for partition in tuple(self.watched):
+                partition.retain()
 
     def _must_retain(self) -> bool:
         return self._retain_every is not None and time.monotonic() - self._retained >= self._retain_every

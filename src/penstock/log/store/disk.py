@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
-import mmap
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
 from penstock.log.errors import LogInUse
+from penstock.log.mapping import mapped
+from penstock.log.store.openfiles import PRIVATE, Buffers, LazyFile, OpenFiles, most_open, write_at
 
-Buffers = Sequence[bytes | bytearray | memoryview]
-_MOST_BUFFERS = 1024
+PRIVATE_DIRECTORY = 0o700
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
 
 
 class File(Protocol):
@@ -34,7 +36,8 @@ class File(Protocol):
 
 
 class Disk(Protocol):
-    def open(self, path: Path, *, create: bool = False) -> File: ...
+    def open(self, path: Path, *, create: bool = False, lasting: bool = True) -> File:
+        """A file to read and write; one that is not `lasting` is never fsynced."""
 
     def read(self, path: Path) -> bytes | None:
         """The content of a small file, or None if there is no such file."""
@@ -46,12 +49,27 @@ class Disk(Protocol):
 
     def make_directory(self, path: Path) -> None: ...
 
+    def make_directories(self, parent: Path, names: Iterable[str]) -> None:
+        """Many at once in one that is there, which costs less than one after the other."""
+
+    def make_private(self, directory: Path) -> None:
+        """Only its owner may read a log, also one that an earlier version made for all to read."""
+
     def sync_directory(self, path: Path) -> None: ...
 
     def remove(self, path: Path) -> None: ...
 
+    def modified(self, path: Path) -> float:
+        """When a file was last written to, in seconds since 1970."""
+
+    def remove_directory(self, path: Path) -> None:
+        """With all that is in it."""
+
     def rename(self, path: Path, other: Path) -> None:
-        """The file has the other name, and whatever had that is gone, for good; or nothing has changed."""
+        """The file or directory has the other name, and whatever had that is gone, for good.
+
+        After an OSError it may have either name, until the next power loss.
+        """
 
     def link(self, path: Path, other: Path) -> None:
         """The file has the other name as well."""
@@ -60,21 +78,14 @@ class Disk(Protocol):
 
 
 class RealFile:
+    """A file that is open until it is closed."""
+
     def __init__(self, path: Path, flags: int) -> None:
         self.path = path
-        self.descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        self.descriptor = open_files().open_beside(path, flags)
 
     def write(self, position: int, buffers: Buffers) -> None:
-        left = [memoryview(buffer).cast("B") for buffer in buffers if len(buffer)]
-        while left:
-            done = os.pwritev(self.descriptor, left[:_MOST_BUFFERS], position)
-            if done == 0:
-                raise OSError(errno.EIO, "nothing was written", str(self.path))
-            position += done
-            while left and done >= len(left[0]):
-                done -= len(left.pop(0))
-            if done:
-                left[0] = left[0][done:]
+        write_at(self.descriptor, self.path, position, buffers)
 
     def sync(self) -> None:
         os.fdatasync(self.descriptor)
@@ -86,9 +97,7 @@ class RealFile:
         os.ftruncate(self.descriptor, size)
 
     def map(self, size: int) -> memoryview:
-        if size == 0:
-            return memoryview(b"")
-        return memoryview(mmap.mmap(self.descriptor, size, mmap.MAP_SHARED, mmap.PROT_READ))
+        return mapped(self.descriptor, size)
 
     def close(self) -> None:
         if self.descriptor >= 0:
@@ -96,13 +105,29 @@ class RealFile:
             self.descriptor = -1
 
 
+@cache
+def open_files() -> OpenFiles:
+    """Those of all logs of this process, which has one limit for all of them."""
+    return OpenFiles(most_open())
+
+
+@contextmanager
+def _opened(directory: Path) -> Iterator[int]:
+    descriptor = open_files().open_beside(directory, _DIRECTORY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 class RealDisk:
-    def open(self, path: Path, *, create: bool = False) -> File:
-        return RealFile(path, os.O_RDWR | (os.O_CREAT if create else 0))
+    def open(self, path: Path, *, create: bool = False, lasting: bool = True) -> File:
+        return LazyFile(open_files(), path, create=create, lasting=lasting)
 
     def read(self, path: Path) -> bytes | None:
         try:
-            return path.read_bytes()
+            with open(path, "rb", opener=open_files().open_beside) as file:
+                return file.read()
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -119,7 +144,7 @@ class RealDisk:
 
     def names(self, directory: Path) -> list[str]:
         try:
-            return sorted(os.listdir(directory))
+            return sorted(open_files().giving_way(lambda: os.listdir(directory)))
         except FileNotFoundError:
             return []
 
@@ -128,24 +153,47 @@ class RealDisk:
             return
         if not path.parent.is_dir():
             self.make_directory(path.parent)
-        with suppress(FileExistsError):
-            os.mkdir(path)
-        self.sync_directory(path.parent)
+        self.make_directories(path.parent, [path.name])
+
+    def make_directories(self, parent: Path, names: Iterable[str]) -> None:
+        for name in names:
+            with suppress(FileExistsError):
+                os.mkdir(parent / name, PRIVATE_DIRECTORY)
+        self.sync_directory(parent)
+
+    def make_private(self, directory: Path) -> None:
+        if not os.stat(directory).st_mode & ~PRIVATE_DIRECTORY & 0o777:
+            return
+        with suppress(PermissionError):  # another user's: who may write here only
+            os.chmod(directory, PRIVATE_DIRECTORY)  # first: it hides all the others
+            for name in self.names(directory):
+                if name == "topics":
+                    for place, _, files in os.walk(directory / name):
+                        os.chmod(place, PRIVATE_DIRECTORY)
+                        for file in files:
+                            os.chmod(os.path.join(place, file), PRIVATE)
+                elif name == "lock" or ".journal" in name or name.endswith(".torn"):
+                    os.chmod(directory / name, PRIVATE)
 
     def sync_directory(self, path: Path) -> None:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
+        with _opened(path) as descriptor:
             os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
     def remove(self, path: Path) -> None:
         with suppress(FileNotFoundError):
             os.remove(path)
 
-    def rename(self, path: Path, other: Path) -> None:
-        os.rename(path, other)
+    def modified(self, path: Path) -> float:
+        return os.stat(path).st_mtime
+
+    def remove_directory(self, path: Path) -> None:
+        shutil.rmtree(path)
         self.sync_directory(path.parent)
+
+    def rename(self, path: Path, other: Path) -> None:
+        with _opened(path.parent) as descriptor:  # first: what cannot be fsynced is not renamed
+            os.rename(path, other)
+            os.fsync(descriptor)
 
     def link(self, path: Path, other: Path) -> None:
         os.link(path, other)

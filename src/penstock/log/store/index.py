@@ -42,8 +42,12 @@ class Index:
 
     def position(self, offset: int) -> int:
         """Where to begin to look for an offset."""
+        return self.before(offset)[0]
+
+    def before(self, offset: int) -> tuple[int, int]:
+        """The last frame in the index that is not behind an offset: its position and its own offset."""
         place = bisect_right(self.offsets, offset) - 1
-        return self.positions[place] if place >= 0 else 0
+        return (self.positions[place], self.offsets[place]) if place >= 0 else (0, 0)
 
     def position_at(self, time: int) -> int:
         """Where to begin to look for the first message that is not before `time`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from penstock.log.errors import Damaged, NotAcknowledged
@@ -13,10 +14,17 @@ from penstock.log.store.recovery import scan
 from penstock.log.store.store import free_name
 
 _LONGEST = 1 << 20
+_FRAME = 1 << 20
+"""Bytes of one frame of a file that is written anew."""
+_GONE = b""
+"""The value of a key that was taken away."""
 
 
 class Journal:
-    """Every change is fsynced before `set` returns. The file is written anew when it is much longer than need be."""
+    """Every change is fsynced before `set` or `remove` returns. No value is empty.
+
+    The file is written anew when it is much longer than need be.
+    """
 
     def __init__(self, disk: Disk, path: Path) -> None:
         self._disk, self._path = disk, path
@@ -51,33 +59,63 @@ class Journal:
         return list(self._content.items())
 
     def set(self, key: bytes, value: bytes) -> None:
+        assert value != _GONE
+        self._change({key: value})
+
+    def remove(self, keys: Sequence[bytes]) -> None:
+        if keys:
+            self._change(dict.fromkeys(keys, _GONE))
+
+    def _change(self, changes: dict[bytes, bytes]) -> None:
         with self._lock:
-            frame = Frame.pack([value], keys=[key], base=self._next).at(self._next, self._next)
             try:
-                if self._broken or self._size > max(_LONGEST, 8 * len(self._content) * frame.bytes):
+                frames = list(_frames(changes, self._next))
+                size = sum(frame.bytes for frame in frames)
+                if self._broken or self._size > max(_LONGEST, 8 * len(self._content) * size // len(changes)):
                     self._rewrite()
-                    frame = frame.at(self._next, self._next)
-                self._file.write(self._size, [frame.data])
-                self._file.sync()
+                    frames = list(_frames(changes, self._next))
+                for frame in frames:  # each says that those before it are durable
+                    self._file.write(self._size, [frame.data])
+                    self._file.sync()
+                    self._size, self._next = self._size + frame.bytes, frame.next
             except OSError as error:
                 self._broken = True  # whether the change is in the file is not known: write it anew before the next
                 raise NotAcknowledged(f"a change is not stored: {error}", str(self._path), "mend the disk") from None
-            self._size += frame.bytes
-            self._next += 1
-            self._content[key] = value
+            self._apply(changes)
 
     def close(self) -> None:
         self._file.close()
 
     def _rewrite(self) -> None:
-        content = b""
-        if self._content:
-            keys, values = list(self._content), list(self._content.values())
-            content = bytes(Frame.pack(values, keys=keys).data)
+        frames = [frame.at(frame.first, len(self._content)) for frame in _frames(self._content, 0)]
+        content = b"".join([frame.data for frame in frames])
         self._disk.replace(self._path, content)
         self._file.close()
         self._file = self._disk.open(self._path)
         self._size, self._next, self._broken = len(content), len(self._content), False
 
     def _see(self, frame: Frame) -> None:
-        self._content.update(zip(frame.keys.to_pylist(), frame.values.to_pylist(), strict=True))
+        self._apply(dict(zip(frame.keys.to_pylist(), frame.values.to_pylist(), strict=True)))
+
+    def _apply(self, changes: Mapping[bytes, bytes]) -> None:
+        self._content.update(changes)
+        for key in [key for key, value in changes.items() if value == _GONE]:
+            del self._content[key]
+
+
+def _frames(changes: Mapping[bytes, bytes], base: int) -> Iterator[Frame]:
+    """Changes as frames of a size that any frame may have, however many they are."""
+    keys: list[bytes] = []
+    size = 0
+    for key, value in changes.items():
+        keys.append(key)
+        size += len(key) + len(value)
+        if size >= _FRAME:
+            yield _frame(changes, keys, base)
+            base, keys, size = base + len(keys), [], 0
+    if keys:
+        yield _frame(changes, keys, base)
+
+
+def _frame(changes: Mapping[bytes, bytes], keys: Sequence[bytes], base: int) -> Frame:
+    return Frame.pack([changes[key] for key in keys], keys=keys, base=base).at(base, base)

@@ -28,7 +28,7 @@ class Mark:
         """A disk that refuses this loses nothing: readers from outside wait until it takes the next one."""
         with suppress(OSError):
             if self._file is None:
-                self._file = self._disk.open(self._path, create=True)
+                self._file = self._disk.open(self._path, create=True, lasting=False)
             self._file.write(0, [_packed(offset)])
 
     def close(self) -> None:
@@ -43,7 +43,7 @@ def read_mark(disk: Disk, directory: Path) -> int | None:
     if content is None or len(content) != _MARK.size:
         return None
     offset: int = _MARK.unpack(content)[0]
-    return offset if content == _packed(offset) else None
+    return offset if offset >= 0 and content == _packed(offset) else None
 
 
 def _packed(offset: int) -> bytes:

@@ -20,9 +20,10 @@ from penstock.log.store.disk import RealDisk, RealFile
 from penstock.log.store.index import Index
 from penstock.log.store.mark import read_mark
 from penstock.log.store.opening import segments_of
+from penstock.log.store.recovery import damaged, find_frame, seek
 from penstock.log.store.segment import INDEX
 from penstock.log.store.store import gone
-from penstock.log.topics import Topics
+from penstock.log.topics import Topics, read_topic
 
 _DISK = RealDisk()
 _TRIES = 100
@@ -45,7 +46,7 @@ def topic_at(directory: Path, name: str) -> Topic:
     """The topic with this name of the log in a directory."""
     if not (directory / "topics").is_dir():
         raise Damaged(f"{directory} holds no log", None, "give the directory that the log was opened with")
-    return Topics(_DISK, directory / "topics").find(name, 0)
+    return read_topic(_DISK, directory / "topics", name) or Topics(_DISK, directory / "topics").find(name, 0)
 
 
 class StoredPartition:
@@ -78,8 +79,9 @@ class StoredPartition:
         for number in range(max(bisect_right(bases, first) - 1, 0), len(segments)):
             if first >= stop or bases[number] >= stop:
                 return
-            limit = bases[number + 1] if number + 1 < len(bases) else stop
-            for piece in self._places(segments[number].path, bases[number]).pieces(first, min(stop, limit)):
+            limit = segments[number].limit
+            places = self._places(segments[number].path, bases[number])
+            for piece in places.pieces(first, stop if limit is None else min(stop, limit), limit):
                 yield piece
                 first = piece.frame.first + piece.stop
         if first < stop:
@@ -133,32 +135,32 @@ class _Places:
             if header is None or header.base != index.offsets[-1] or index.size > len(view):
                 self.index = Index(self.base, _EVERY)
 
-    def pieces(self, first: int, stop: int) -> Iterator[Piece]:
-        view, position, expected = self.view, self._position(first), None
+    def pieces(self, first: int, stop: int, end: int | None) -> Iterator[Piece]:
+        self._grow(first)
+        view, expected = self.view, None
+        position = seek(view, *self.index.before(first), first)
         while first < stop:
             try:
-                header = parse_header(view[position:])
-                if expected is None and header.base + header.messages <= first:
-                    position += header.length
-                    continue
                 frame = Frame.parse(view[position:], trusted=True)
                 if frame.first > first or (expected is not None and frame.first != expected):
                     raise BadFrame(f"a frame of offset {frame.first} where {first} should be")
             except BadFrame as error:
-                raise Damaged(f"offset {first} cannot be read: {error.what}", f"{self.path} byte {position}",
-                              "see `penstock log check`") from None  # fmt: skip
+                raise damaged(self.path, view, position, first, error.what, end) from None
             position, expected = position + frame.bytes, frame.next
             piece = Piece(frame, first - frame.first, min(stop, frame.next) - frame.first)
             yield piece
             first = frame.first + piece.stop
 
-    def _position(self, offset: int) -> int:
-        """Where to begin to look for an offset; the index grows up to it."""
+    def _grow(self, offset: int) -> None:
+        """Let the index reach an offset. What is damaged is for who reads it to tell."""
         index, view = self.index, self.view
         while index.end <= offset and index.size < len(view):
+            position = index.size
             try:
-                header = parse_header(view[index.size :])
+                header = parse_header(view[position:])
             except BadFrame:
-                break  # whoever reads it says what is wrong
-            index.add(header, index.size)
-        return index.position(offset)
+                found = find_frame(view, position, index.end)
+                if found is None:
+                    break
+                position, header = found[0], found[1].header
+            index.add(header, position)

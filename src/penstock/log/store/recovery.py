@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from penstock.log.errors import BadFrame
+from penstock.log.errors import BadFrame, Damaged
 from penstock.log.frame import HEADER_BYTES, MAGIC, Frame, parse_header
 from penstock.log.store.index import Index
 
@@ -59,10 +60,10 @@ def scan(view: memoryview, base: int, every: int, *, limit: int | None = None,
     return Scan(index, tuple(damages), durable)
 
 
-def frame_at(view: memoryview, position: int, expected: int) -> Frame:
-    """The frame at `position`, which must begin with the offset `expected`."""
+def frame_at(view: memoryview, position: int, expected: int | None) -> Frame:
+    """The frame at `position`, which must begin with the offset `expected`, if one is."""
     frame = Frame.parse(view[position:], trusted=True)
-    if frame.first != expected:
+    if expected is not None and frame.first != expected:
         raise BadFrame(f"a frame of offset {frame.first} where {expected} should be")
     return frame
 
@@ -79,6 +80,39 @@ def find_frame(view: memoryview, position: int, expected: int) -> tuple[int, Fra
             return found
     # Only the body is damaged, so its length is known, and nothing in the body can be taken for a frame.
     return _search(view, position + header.length, expected)
+
+
+def seek(view: memoryview, position: int, least: int, offset: int) -> int:
+    """Where the frame with an offset is, or what is in its place, from the frame of offset `least` at `position` on.
+
+    Damaged headers on the way hide nothing but their own messages: the next frame is searched for.
+    """
+    while position < len(view):
+        try:
+            header = parse_header(view[position:])
+        except BadFrame:
+            found = find_frame(view, position, least)
+            if found is None or found[1].first > offset:
+                return position
+            position, least = found[0], found[1].first
+            continue
+        least = header.base + header.messages
+        if least > offset:
+            return position
+        position += header.length
+    return position
+
+
+def damaged(path: Path, view: memoryview, position: int, offset: int, why: str, end: int | None) -> Damaged:
+    """The error of who wants to read an offset, whose place has no frame of it; `end` is where the file should end."""
+    found = find_frame(view, position, offset) if position < len(view) else None
+    while found is not None and found[1].first <= offset:  # a copy of what should be here, somewhere else in the file
+        found = _search(view, found[0] + 8, offset)
+    after = found[1].first if found is not None else end
+    after = after if after is not None and after > offset else None
+    upto = "" if after is None or after == offset + 1 else f" to {after - 1}"
+    skip = "see `penstock log check`" + ("" if after is None else f"; to go on behind it, read from {after}")
+    return Damaged(f"offset {offset}{upto} cannot be read: {why}", f"{path} byte {position}", skip, after)
 
 
 def _search(view: memoryview, start: int, expected: int) -> tuple[int, Frame] | None:

@@ -1,4 +1,4 @@
-"""Retention: the oldest segments go when there are too many bytes, or when all their messages are too old."""
+"""Retention: the oldest segments go when there are too many bytes, or when nothing in them is young enough."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
 def enforce(store: Store, retention: Retention, now: float | None = None) -> int:
     """Remove what need not be kept; the number of segments that went. The last segment goes only if it is too old."""
-    if retention.age is not None and _is_old(store.active, retention.age, now) and store.active.size:
+    if retention.bytes is None and retention.age is None:
+        return 0
+    if store.active.size and _is_old(store.active, retention, now):
         store.roll()
     excess = 0 if retention.bytes is None else store.size - retention.bytes
     dropped = 0
     for segment in store.segments[:-1]:
         too_many = excess > 0
-        if not too_many and not (retention.age is not None and _is_old(segment, retention.age, now)):
+        if not too_many and not _is_old(segment, retention, now):
             break
         excess -= segment.size
         dropped += 1
@@ -34,5 +36,8 @@ def retain_every(retention: Retention) -> float | None:
     return None if retention.age is None else min(max(retention.age / 10, 0.05), 60.0)
 
 
-def _is_old(segment: Segment, age: float, now: float | None) -> bool:
-    return segment.index.latest < ((time.time() if now is None else now) - age) * 1e6
+def _is_old(segment: Segment, retention: Retention, now: float | None) -> bool:
+    if retention.age is None:
+        return False
+    newest = segment.index.latest / 1e6 if retention.by_message_time else segment.appended
+    return newest < (time.time() if now is None else now) - retention.age

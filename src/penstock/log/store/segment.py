@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from penstock.log.errors import BadFrame, Damaged
+from penstock.log.errors import BadFrame
 from penstock.log.frame import Frame, parse_header
 from penstock.log.store.disk import Disk, File
 from penstock.log.store.index import Index
-from penstock.log.store.recovery import find_frame, frame_at, scan
+from penstock.log.store.recovery import damaged, find_frame, frame_at, scan, seek
 
 ENDING = ".log"
 INDEX = ".index"
@@ -31,6 +32,20 @@ class Segment:
         self._index = index
         self._file: File | None = None
         self._view = memoryview(b"")
+        self._appended: float | None = None
+
+    @property
+    def appended(self) -> float:
+        """When something was last appended, in seconds since 1970: the file knows it when nobody here does."""
+        if self._appended is None:
+            self._appended = self.disk.modified(self.path)
+        return self._appended
+
+    def make(self) -> None:
+        """Its file, empty. The name of it lasts from the next fsync of the directory on."""
+        self._file = self.disk.open(self.path, create=True)
+        if self._file.size():  # of a beginning that failed
+            self._file.truncate(0)
 
     @property
     def file(self) -> File:
@@ -48,6 +63,10 @@ class Segment:
                 self._index = scan(view, self.base, self.every, limit=self.limit).index
         return self._index
 
+    @index.setter
+    def index(self, index: Index) -> None:
+        self._index = index
+
     def stored_index(self) -> Index | None:
         """What the file of the index says, unless it is missing, damaged or older than the end of the segment."""
         content = self.disk.read(self.path.with_suffix(INDEX))
@@ -62,13 +81,16 @@ class Segment:
     def size(self) -> int:
         return self.index.size
 
-    def append(self, frames: Sequence[Frame]) -> None:
-        """Write frames at the end. After an error nothing has changed but bytes that nobody reads."""
-        position = self.index.size
+    def append(self, frames: Sequence[Frame]) -> int:
+        """Write frames at the end, which is returned. After an error only bytes that nobody reads have changed."""
+        index = self.index
+        position = index.size
         self.file.write(position, [frame.data for frame in frames])
+        self._appended = time.time()
         for frame in frames:
-            self.index.add(frame.header, position)
-            position += frame.bytes
+            index.add(frame.header, position)
+            position += frame.header.length
+        return index.end
 
     def seal(self, producers: bytes) -> None:
         """Keep the index in a file. The segment must have been fsynced."""
@@ -78,21 +100,17 @@ class Segment:
     def read(self, offset: int, most_bytes: int, most_messages: int | None) -> list[Frame]:
         """Frames from `offset` on, at least one message."""
         view = self.view()
-        position, expected = self.index.position(offset), None
+        position, expected = seek(view, *self.index.before(offset), offset), None
         frames: list[Frame] = []
         while position < len(view) and most_bytes > 0 and (most_messages is None or most_messages > 0):
             try:
-                header = parse_header(view[position:])
-                if expected is None and header.base + header.messages <= offset:
-                    position += header.length
-                    continue
-                frame = frame_at(view, position, header.base if expected is None else expected)
+                frame = frame_at(view, position, expected)
                 if expected is None and frame.first > offset:
                     raise BadFrame(f"a frame of offset {frame.first} where {offset} should be")
             except BadFrame as error:
                 if frames:
                     break
-                raise self._damaged(view, position, offset, error.what) from None
+                raise damaged(self.path, view, position, offset, error.what, self.limit or self.end) from None
             position, expected = position + frame.bytes, frame.next
             if self.limit is not None and expected > self.limit:
                 frame = frame.slice(0, self.limit - frame.first)
@@ -103,20 +121,20 @@ class Segment:
             most_bytes -= wanted.bytes
             most_messages = None if most_messages is None else most_messages - wanted.count
         if not frames:
-            raise self._damaged(view, len(view), offset, "the file ends before it")
+            raise damaged(self.path, view, len(view), offset, "the file ends before it", self.limit or self.end)
         return frames
 
-    def offset_at(self, time: int) -> int | None:
-        """The first offset whose message is not before `time`."""
-        if self.index.latest < time:
+    def offset_at(self, moment: int) -> int | None:
+        """The first offset whose message is not before `moment`."""
+        if self.index.latest < moment:
             return None
-        view, position = self.view(), self.index.position_at(time)
+        view, position = self.view(), self.index.position_at(moment)
         while position < len(view):
             try:
                 header = parse_header(view[position:])
-                if header.latest >= time:
+                if header.latest >= moment:
                     frame = Frame.parse(view[position:], trusted=True)
-                    return frame.first + int(np.argmax(frame.times >= time))
+                    return frame.first + int(np.argmax(frame.times >= moment))
                 position += header.length
             except BadFrame:
                 found = find_frame(view, position, self.base)
@@ -129,9 +147,6 @@ class Segment:
         """All that was appended, mapped."""
         if len(self._view) < self.size:
             self._view = self.file.map(min(self.size, self.file.size()))
-            if self.limit is not None and self._file is not None:  # it does not grow any more
-                self._file.close()
-                self._file = None
         return self._view
 
     def close(self) -> None:
@@ -139,12 +154,3 @@ class Segment:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-    def _damaged(self, view: memoryview, position: int, offset: int, why: str) -> Damaged:
-        found = find_frame(view, position, offset) if position < len(view) else None
-        after: int | None
-        after = found[1].first if found is not None else self.limit or self.end
-        after = after if after > offset else None
-        upto = "" if after is None else f" to {after - 1}"
-        skip = "see `penstock log check`" + ("" if after is None else f"; to go on behind it, read from {after}")
-        return Damaged(f"offset {offset}{upto} cannot be read: {why}", f"{self.path} byte {position}", skip, after)

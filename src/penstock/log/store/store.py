@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from penstock.log.errors import NotAcknowledged, OffsetOutOfRange
@@ -19,8 +20,10 @@ from penstock.log.store.segment import Segment, segment_path
 class Store:
     """One thread writes and fsyncs at a time; any number read."""
 
-    remedy = "mend the disk; what is stored can still be read"
-    fsyncs, stall, stalled, trouble = True, 0.0, 0.0, ""
+    name, remedy = "the disk", "mend the disk; what is stored can still be read"
+    unavailable: type[NotAcknowledged] = NotAcknowledged
+    unsynced: tuple[str, str] | None = None
+    stall, stalled, trouble = 0.0, 0.0, ""
     timeout: float | None = None
     refused: NotAcknowledged | None = None
 
@@ -37,6 +40,12 @@ class Store:
         self._synced_size = self.active.size
         self.suspect = False
         """Whether an fsync failed: nobody knows what is on the disk, until `restart`."""
+        self.is_begun = True
+        """Whether the last segment has a file. That of a partition without messages is made by the first one."""
+        self._is_named = True
+        """Whether the name of that file stays, whatever happens: what is only written need not wait for that."""
+        self.is_sealed = False
+        """Whether the file of its index says all there is."""
         self.writes = self.syncs = 0
         self._mark = Mark(disk, directory)
 
@@ -58,11 +67,18 @@ class Store:
 
     def write(self, frames: Sequence[Frame]) -> None:
         """Append frames by one write. After an OSError none of them is there."""
-        if self.active.size >= self.settings.segment_bytes:
+        if self.active.index.size >= self.settings.segment_bytes:
             self.roll()
-        self.active.append(frames)
+        if not self.is_begun:
+            self.begin()
+        self.is_sealed = False
+        self.end = self.active.append(frames)
         self.writes += 1
-        self.end = self.active.end
+
+    def begin(self) -> None:
+        """Make the first file."""
+        self.active.make()
+        self.is_begun, self._is_named = True, False
 
     def sync(self) -> None:
         """Everything written is durable afterwards, unless this raises."""
@@ -70,6 +86,9 @@ class Store:
         if self.durable < self.end:
             try:
                 self.active.file.sync()
+                if not self._is_named:
+                    self.disk.sync_directory(self.directory)
+                    self._is_named = True
             except OSError:
                 self.suspect = True
                 raise
@@ -116,7 +135,10 @@ class Store:
 
     def undo_write(self) -> None:
         """After a failed write: the file ends with its last whole frame, so that it can be written again."""
-        self.active.file.truncate(self.active.size)
+        if self.refused is not None:
+            raise self.refused
+        if self.is_begun:
+            self.active.file.truncate(self.active.size)
 
     def restart(self, upto: int) -> None:
         """After a failed fsync: begin a segment after what is known to be durable.
@@ -139,6 +161,7 @@ class Store:
         # Until here a kill finds the old segment as it was, and from here on the new one with all that counts.
         self.disk.rename(path.with_suffix(".new"), path)
         self.active = Segment(self.disk, path, base, old.every, _index_of(saved, base, old.every))
+        self.is_sealed = False
         self.segments = (*kept, self.active)
         self.end = self.durable = self.active.end
         self._synced_size = self.active.size
@@ -163,7 +186,10 @@ class Store:
         self.show_durable()
 
     def drop_before(self, segments: int) -> None:
-        """Remove the oldest segments."""
+        """Remove the oldest segments. What the last index of them says of producers is kept with what is left."""
+        if 0 < segments == len(self.segments) - 1:
+            left = _shorter(self.active, self._synced_size, self.durable)
+            Segment(self.disk, self.active.path, self.active.base, left.every, left).seal(self._producers(self.durable))
         dropped, self.segments = self.segments[:segments], self.segments[segments:]
         for segment in dropped:
             self.disk.remove(segment.path.with_suffix(".index"))
@@ -173,9 +199,11 @@ class Store:
             self.disk.sync_directory(self.directory)
 
     def close(self) -> None:
-        """Fsync, and note that nothing is missing at the end."""
+        """Fsync, and note that nothing is missing at the end. Without that note, the next opening reads more."""
         self.sync()
-        self.active.seal(self._producers(self.end))
+        if not self.is_sealed:
+            with suppress(OSError):
+                self.active.seal(self._producers(self.end))
         self.release()
 
     def release(self) -> None:
@@ -184,17 +212,18 @@ class Store:
             segment.close()
 
     def _begin(self, base: int) -> None:
-        path = segment_path(self.directory, base)
-        file = self.disk.open(path, create=True)
-        if file.size():  # of a beginning that failed
-            file.truncate(0)
-        file.close()
-        self.disk.sync_directory(self.directory)
-        every = self.settings.index_every
+        path, every = segment_path(self.directory, base), self.settings.index_every
+        begun = Segment(self.disk, path, base, every, Index(base, every))
+        try:
+            begun.make()
+            self.disk.sync_directory(self.directory)
+        except OSError:
+            begun.close()
+            raise
         if self.segments:
             self.segments[-1].limit = base
-        self.active = Segment(self.disk, path, base, every, Index(base, every))
-        self._synced_size = 0
+        self.active = begun
+        self._synced_size, self.is_sealed = 0, False
         self.segments = (*self.segments, self.active)
 
     def _read_back(self, upto: int) -> list[Frame]:

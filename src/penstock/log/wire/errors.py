@@ -30,6 +30,7 @@ class Number(IntEnum):
     BAD_EXPRESSION = 15
     TOO_MANY = 16
     INTERNAL = 17
+    TOPIC_DELETED = 18
 
 
 RETRIED = frozenset({Number.CLOSED, Number.TOO_MANY})
@@ -57,6 +58,7 @@ class TooMany(PenstockError):
 
 
 _CLASSES: tuple[tuple[type[PenstockError], Number], ...] = (
+    (errors.TopicDeleted, Number.TOPIC_DELETED),
     (errors.UnknownTopic, Number.UNKNOWN_TOPIC),
     (errors.BadTopic, Number.BAD_NAME),
     (errors.OffsetOutOfRange, Number.OUT_OF_RANGE),

@@ -6,9 +6,20 @@ later version adds has a default, and one that is not known is skipped, so both 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
+
+from penstock.log.wire.tcp import NotAFrame
+
+_EXACT = 2**63 - 1
+Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_EXACT)]
+Producer: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+Moment: TypeAlias = Annotated[int, msgspec.Meta(ge=-_EXACT, le=_EXACT)]
+Seconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+"""Not infinite, and not NaN, which is neither more nor less than anything."""
+
+Session: TypeAlias = Annotated[str, msgspec.Meta(max_length=64)]
 
 VERSION = 1
 """Of the protocol. A server refuses a client of a version that it does not speak."""
@@ -23,28 +34,44 @@ GREETING = b"\r\n\r\n"
 
 
 class Hello(Said, frozen=True):
-    """The first request of a connection."""
+    """The first request of a connection. An earlier one of the same `session` is ended: what it sent is not read."""
 
     version: int = VERSION
     token: str = ""
     client: str = ""
+    session: Session = ""
 
 
 class Topics(Said, frozen=True):
-    pass
+    """The topic with this `name`; or those whose names come after `after`, at most so many, and as many as fit.
+
+    If there is none with the name, the answer is as without one.
+    """
+
+    name: str = ""
+    after: str = ""
+    most: int = 0
 
 
 class Create(Said, frozen=True):
     topic: str
-    partitions: int = 1
+    partitions: Whole = 1
+
+
+class Delete(Said, frozen=True):
+    """Remove a topic and its messages, for good; not if another one has its name now."""
+
+    topic: str
+    identity: str = ""
 
 
 class Push(Said, frozen=True):
-    """The bulk is one frame."""
+    """The bulk is one frame. With the `identity` of a topic, here and elsewhere, another of its name is not meant."""
 
     topic: str
-    partition: int
+    partition: Whole
     acknowledge: str = "fsynced"
+    identity: str = ""
 
 
 class Output(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -65,39 +92,43 @@ class Pull(Said, frozen=True):
     """
 
     topic: str
-    partition: int
-    offset: int
-    most_bytes: int = 1 << 20
-    most_messages: int = 0
-    wait: float = 0.0
+    partition: Whole
+    offset: Whole
+    most_bytes: Whole = 1 << 20
+    most_messages: Whole = 0
+    wait: Seconds = 0.0
     durable: bool = False
     output: Output | None = None
+    identity: str = ""
 
 
 class AskEnds(Said, frozen=True):
     topic: str
-    partition: int
+    partition: Whole
+    identity: str = ""
 
 
 class AskOffset(Said, frozen=True):
     """The first offset whose message is not older than `time`, in microseconds since 1970."""
 
     topic: str
-    partition: int
-    time: int
+    partition: Whole
+    time: Moment
 
 
 class Commit(Said, frozen=True):
     group: str
     topic: str
-    partition: int
-    offset: int
+    partition: Whole
+    offset: Whole
+    identity: str = ""
 
 
 class AskCommitted(Said, frozen=True):
     group: str
     topic: str
-    partition: int
+    partition: Whole
+    identity: str = ""
 
 
 class AskProducer(Said, frozen=True):
@@ -110,17 +141,20 @@ class AskNumber(Said, frozen=True):
     """How far a producer has come in a partition."""
 
     topic: str
-    partition: int
-    producer: int
+    partition: Whole
+    producer: Producer
 
 
 class AskStatistics(Said, frozen=True):
-    pass
+    """All numbers of the server, and those of the partitions behind one: at most so many, and as many as fit."""
+
+    after: tuple[str, int] | None = None
+    most: int = 0
 
 
 Request = (
-    Hello | Topics | Create | Push | Pull | AskEnds | AskOffset | Commit | AskCommitted | AskProducer | AskNumber
-    | AskStatistics
+    Hello | Topics | Create | Delete | Push | Pull | AskEnds | AskOffset | Commit | AskCommitted | AskProducer
+    | AskNumber | AskStatistics
 )
 
 
@@ -134,9 +168,11 @@ class Welcome(Said, frozen=True):
 
 
 class TopicList(Said, frozen=True):
-    """Names and how many partitions each has."""
+    """Names and how many partitions each has, and in the same order their identities. Are there `more` behind them?"""
 
     topics: dict[str, int]
+    identities: tuple[str, ...] = ()
+    more: bool = False
 
 
 class Done(Said, frozen=True):
@@ -190,7 +226,10 @@ class NumberIs(Said, frozen=True):
 
 
 class StatisticsAre(Said, frozen=True):
+    """`next` is the last partition in it, if there are others behind."""
+
     values: dict[str, Any]
+    next: tuple[str, int] | None = None
 
 
 class Refused(Said, frozen=True):
@@ -217,10 +256,17 @@ def written(said: Said) -> bytes:
 
 def request(head: bytes | memoryview) -> Request:
     """Raises `msgspec.MsgspecError` for what is no request."""
-    found: Request = _requests.decode(head)
+    try:
+        found: Request = _requests.decode(head)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise msgspec.DecodeError(str(error)) from None
     return found
 
 
 def reply(head: bytes | memoryview) -> Reply:
-    found: Reply = _replies.decode(head)
+    """Raises `NotAFrame` for what is no reply: nobody can tell what the server means."""
+    try:
+        found: Reply = _replies.decode(head)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise NotAFrame(f"this is no reply: {error}", None, "is the server newer than this client?") from None
     return found

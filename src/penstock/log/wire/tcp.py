@@ -67,10 +67,8 @@ class Reader:
     def __init__(self, largest: int = LARGEST) -> None:
         self.largest = largest
         self._held = bytearray()
-
-    @property
-    def held(self) -> int:
-        return len(self._held)
+        self.held = 0
+        """Bytes of frames that are not given out yet."""
 
     @property
     def missing(self) -> int:
@@ -97,6 +95,7 @@ class Reader:
         finally:
             if at:
                 del self._held[:at]
+            self.held = len(self._held)
         if self._held and len(self._held) < HEADER.size:
             self._look_for_other_protocols(0)
 

@@ -6,34 +6,31 @@ import csv
 import io
 import json
 import os
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import BinaryIO
+from functools import partial
+from typing import BinaryIO, Protocol
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes
 
 from penstock.endpoints.files import Files, find_files, root_of
 from penstock.errors import BadEndpoint, BadSchema
-from penstock.formats import Csv, Format, Xml
+from penstock.formats import Csv, Format, Json, Xml
+from penstock.formats.jsonfiles import LINES, detected
+from penstock.formats.opening import UNREADABLE, open_file
+from penstock.kernel.block import Arrived
 from penstock.plan.plan import Entry
-from penstock.spark.read.lines import CHUNK_BYTES, Chunk, chunks, open_file, read_lines
-from penstock.spark.read.pieces import Block
-from penstock.spark.read.records import read_csv_records, read_xml_records
-from penstock.spark.read.rows import RowReader
-from penstock.spark.read.shares import shares
+from penstock.spark.read.lines import CHUNK_BYTES, Chunk, chunks, read_lines
+from penstock.spark.read.pieces import Pieces
+from penstock.spark.read.records import read_csv_records, read_json_records, read_xml_records
 
 BYTES_PER_BATCH = 128 * 1024 * 1024
-UNREADABLE = (OSError, EOFError, zlib.error)
 
 
 class FilePieces:
     """The files of a source in chunks. Paths mean the same wherever Spark needs them, which may be elsewhere."""
-
-    timed = False
 
     def __init__(self, entry: Entry) -> None:
         assert isinstance(entry.source, Files)
@@ -41,18 +38,33 @@ class FilePieces:
         self.format, self.root = entry.format, root_of(self.source.path)
 
     def found(self, cores: int = 1) -> list[Chunk]:
-        return [chunk for path in find_files(self.source.path) for chunk in self.chunks(path)]
+        return [chunk for path in self.paths() for chunk in self.chunks(path)]
+
+    def paths(self) -> list[str]:
+        return find_files(self.source.path)
+
+    def check(self, path: str) -> None:
+        check_header(path, self.format)
 
     def chunks(self, path: str, chunk_bytes: int = CHUNK_BYTES) -> list[Chunk]:
-        whole = isinstance(self.format, (Csv, Xml))
-        return chunks(path, os.path.relpath(path, self.root), os.path.getsize(path), whole, chunk_bytes)
+        whole, topic = isinstance(self.format, (Csv, Xml)), os.path.relpath(path, self.root)
+        return chunks(path, topic, os.path.getsize(path), whole, chunk_bytes, self.records_of(path))
 
-    def blocks(self, chunk: Chunk) -> Iterator[Block]:
+    def records_of(self, path: str) -> str:
+        """How the file is read: what the source says, or else what the file looks like."""
+        if not isinstance(self.format, Json):
+            return LINES
+        try:
+            return self.source.records or detected(partial(open_file, path))
+        except UNREADABLE:
+            return LINES  # whoever reads it says what is wrong
+
+    def blocks(self, chunk: Chunk) -> Iterator[Arrived]:
         offset = 0
         try:
             for bodies in self._bodies(chunk):
                 numbers = np.arange(offset, offset + len(bodies))
-                yield Block(bodies, chunk.topic, chunk.number, numbers)
+                yield Arrived(bodies, chunk.topic, chunk.number, numbers)
                 offset += len(bodies)
         except UNREADABLE as error:
             raise BadEndpoint(f"cannot read {chunk.path}: {error}") from None
@@ -62,19 +74,34 @@ class FilePieces:
             return read_xml_records(chunk, self.source.record)
         if isinstance(self.format, Csv):
             return read_csv_records(chunk, self.format)
+        if chunk.records != LINES:
+            return read_json_records(chunk)
         return read_lines(chunk)
 
 
-class FilesStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class PiecesOfFiles(Pieces[Chunk], Protocol):
+    """A source that is files, whatever they hold."""
+
+    def paths(self) -> list[str]:
+        """The files that are there now."""
+
+    def check(self, path: str) -> None:
+        """Raise what is wrong with a file that has just appeared."""
+
+    def chunks(self, path: str) -> list[Chunk]: ...
+
+
+class FilesStream:
     """Files as they appear. Every chunk found gets a number in a log beside the checkpoint; an offset is a number.
 
     A file must be complete when it appears (write it elsewhere and rename it).
     """
 
-    def __init__(self, entry: Entry, log: str, bytes_per_batch: int = BYTES_PER_BATCH, cores: int = 1) -> None:
-        self.pieces = FilePieces(entry)
-        self.rows = RowReader(entry, self.pieces)
-        self.bytes_per_batch, self.cores = bytes_per_batch, cores
+    def __init__(
+        self, pieces: PiecesOfFiles, log: str, bytes_per_batch: int = BYTES_PER_BATCH
+    ) -> None:
+        self.pieces = pieces
+        self.bytes_per_batch = bytes_per_batch
         self.log: str = log
         self.target: int | None = None
 
@@ -109,22 +136,14 @@ class FilesStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise BadEndpoint(f"the stream has come to chunk {number}, and {self.log} knows {len(known)}",
                               fix="restore the checkpoint, or start with a new one")  # fmt: skip
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        return [InputPartition(share) for share in shares(self.between(start, end), self.cores)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self.rows.read(partition.value)
-
     def _discover(self) -> list[Chunk]:
         """All chunks known, after writing those of new files to the log."""
         known = self._read_log()
         seen = {chunk.path for chunk in known}
-        fresh = [
-            chunk
-            for path in find_files(self.pieces.source.path)
-            if path not in seen and _fits(path, self.pieces.format)
-            for chunk in self.pieces.chunks(path)
-        ]
+        new = [path for path in self.pieces.paths() if path not in seen]
+        for path in new:
+            self.pieces.check(path)
+        fresh = [chunk for path in new for chunk in self.pieces.chunks(path)]
         if fresh:
             os.makedirs(os.path.dirname(self.log), exist_ok=True)
             with open(self.log, "a+b") as file:
@@ -151,13 +170,13 @@ def check(source: Files, entry: Entry, streaming: bool) -> None:
     for path in found:
         if not os.access(path, os.R_OK):
             raise BadEndpoint(f"route {entry.route!r} may not read {path}", fix="change the file's permissions")
-        _fits(path, entry.format)
+        check_header(path, entry.format)
 
 
-def _fits(path: str, format: Format) -> bool:
-    """True; raises what is wrong with the header of a CSV file."""
+def check_header(path: str, format: Format) -> None:
+    """Raise what is wrong with the header of a CSV file."""
     if not isinstance(format, Csv) or not format.header:
-        return True
+        return
     try:
         with io.TextIOWrapper(open_file(path), encoding="utf-8-sig", errors="replace", newline="") as file:
             names = next(csv.reader(file, delimiter=format.delimiter, quotechar=format.quote), [])
@@ -167,7 +186,6 @@ def _fits(path: str, format: Format) -> bool:
         found, wanted = ", ".join(names), ", ".join(format.schema.names)
         raise BadSchema(f"the header of {path} is {found}, but the schema has {wanted}",
                         fix="give the fields in the file's order, or header=False for a file without one")  # fmt: skip
-    return True
 
 
 def _drop_half_line(file: BinaryIO) -> None:

@@ -14,19 +14,17 @@ from penstock.errors import BadEndpoint, PenstockError
 from penstock.kafka.client import Place
 from penstock.kafka.reading import Reader, kept, removed
 from penstock.kafka.topic import offsets, range_of
+from penstock.kernel.block import Arrived
 from penstock.log.records import Ends
 from penstock.plan.plan import Entry
 from penstock.spark.read.offsets import TEXTS, TIMES, Offsets, OffsetStream, Range, ranges
-from penstock.spark.read.pieces import Block
-from penstock.spark.read.rows import ROWS_AT_ONCE
+from penstock.spark.read.pieces import ROWS_AT_ONCE
 
 _NO_TIME = 0
 
 
 class KafkaPieces:
     """Ranges of a topic."""
-
-    timed = True
 
     def __init__(self, source: KafkaTopic) -> None:
         self.source, self.place = source, Place.of(source)
@@ -37,12 +35,12 @@ class KafkaPieces:
         first, stop = ({str(number): pair[place] for number, pair in chosen.items()} for place in (0, 1))
         return ranges(first, stop, cores)
 
-    def blocks(self, chosen: Range) -> Iterator[Block]:
+    def blocks(self, chosen: Range) -> Iterator[Arrived]:
         for messages in kept(self.place).read(chosen.partition, chosen.first, chosen.stop, ROWS_AT_ONCE):
             bodies = pa.array([message.value() or b"" for message in messages], pa.binary())
             offsets = np.fromiter((message.offset() for message in messages), np.int64, len(messages))
             headers = pa.array([_headers(message) for message in messages], TEXTS)
-            yield Block(bodies, self.place.topic, chosen.partition, offsets, _times(messages), headers)
+            yield Arrived(bodies, self.place.topic, chosen.partition, offsets, _times(messages), headers)
 
 
 def _times(messages: list[Any]) -> pa.Array:
@@ -65,7 +63,8 @@ class KafkaStream(OffsetStream):
     def __init__(self, entry: Entry, note: str, rows_per_batch: int, parts: int) -> None:
         assert isinstance(entry.source, KafkaTopic)
         self.begin, self.place = entry.source.start, Place.of(entry.source)
-        super().__init__(entry, KafkaPieces(entry.source), self.place.topic, note, rows_per_batch, parts)
+        self.start = str(self.begin)
+        super().__init__(KafkaPieces(entry.source), self.place.topic, note, rows_per_batch, parts)
 
     def ends(self) -> dict[str, Ends]:
         return {str(number): one for number, one in kept(self.place).ends().items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.formats.compiled.machinecode import SWITCH, MachineCode
+from penstock.formats.jsonfiles import LINES
 from penstock.formats.limits import MAX_BODY_BYTES
+from penstock.formats.opening import open_file
 
 CHUNK_BYTES = 8 * 1024 * 1024
 """Chunks start at multiples of it, so positions do not change when a file grows."""
@@ -23,29 +24,28 @@ BLOCK_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Chunk:
-    """The lines of a file that start in [start, end); `number` counts the file's chunks."""
+    """The lines of a file that start in [start, end), or all of it; `number` counts the file's chunks."""
 
     path: str
     topic: str
     number: int
     start: int
     end: int
+    records: str = LINES
 
     @property
     def size(self) -> int:
         return self.end - self.start
 
 
-def chunks(path: str, topic: str, size: int, whole: bool = False, chunk_bytes: int = CHUNK_BYTES) -> list[Chunk]:
+def chunks(
+    path: str, topic: str, size: int, whole: bool = False, chunk_bytes: int = CHUNK_BYTES, records: str = LINES
+) -> list[Chunk]:
     """A file as chunks; one chunk when it cannot be entered in the middle."""
-    if whole or path.endswith(".gz") or size <= chunk_bytes:
-        return [Chunk(path, topic, 0, 0, size)]
+    if whole or records != LINES or path.endswith(".gz") or size <= chunk_bytes:
+        return [Chunk(path, topic, 0, 0, size, records)]
     starts = range(0, size, chunk_bytes)
     return [Chunk(path, topic, number, start, min(start + chunk_bytes, size)) for number, start in enumerate(starts)]
-
-
-def open_file(path: str) -> Any:
-    return gzip.open(path) if path.endswith(".gz") else open(path, "rb")
 
 
 def read_lines(chunk: Chunk) -> Iterator[pa.Array]:

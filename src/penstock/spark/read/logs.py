@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import cache
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from penstock.endpoints.log import KEY_HEADER, Log
 from penstock.errors import BadEndpoint, PenstockError
+from penstock.kernel.block import Arrived
 from penstock.log.client.address import Address
 from penstock.log.headers import read_headers
 from penstock.log.reader import FileReader, Reader, ServerReader
 from penstock.log.records import Ends
 from penstock.log.store.reading import Piece
 from penstock.plan.plan import Entry
+from penstock.spark.read import beginnings
 from penstock.spark.read.lines import BLOCK_BYTES
-from penstock.spark.read.offsets import TEXTS, TIMES, OffsetStream, Range, ranges
-from penstock.spark.read.pieces import Block
-from penstock.spark.read.rows import ROWS_AT_ONCE
+from penstock.spark.read.offsets import TEXTS, TIMES, Offsets, OffsetStream, Range, ranges
+from penstock.spark.read.pieces import ROWS_AT_ONCE
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,6 @@ def _kept(place: Place) -> Reader:
 class LogPieces:
     """Ranges of a topic."""
 
-    timed = True
-
     def __init__(self, end: Log) -> None:
         self.place = Place.of(end)
 
@@ -64,21 +64,23 @@ class LogPieces:
         """All that is durable now."""
         reader = self.place.reader()
         try:
-            ends = {str(number): reader.ends(number) for number in range(reader.partitions())}
+            topic = reader.found()
+            ends = {str(number): reader.ends(number) for number in range(topic.partitions)}
         finally:
             reader.close()
-        return ranges({name: one.first for name, one in ends.items()}, {name: one.next for name, one in ends.items()},
-                      cores)  # fmt: skip
+        found = ranges({name: one.first for name, one in ends.items()}, {name: one.next for name, one in ends.items()},
+                       cores)  # fmt: skip
+        return [replace(one, identity=topic.identity) for one in found]
 
-    def blocks(self, chosen: Range) -> Iterator[Block]:
+    def blocks(self, chosen: Range) -> Iterator[Arrived]:
         place = self.place
         if place.directory is not None and not os.path.isdir(place.directory):
             raise BadEndpoint(f"a task reads topic {place.topic!r} and does not see {place.directory}",
                               fix="all machines have to share it, or read at='host:port' of its server")  # fmt: skip
-        for some in gathered(_kept(place).pieces(chosen.partition, chosen.first, chosen.stop)):
+        for some in gathered(_kept(place).pieces(*astuple(chosen))):
             values, first = values_of(some), some[0].first
             offsets = np.arange(first, first + len(values))
-            yield Block(values, place.topic, chosen.partition, offsets, times_of(some), headers_of(some))
+            yield Arrived(values, place.topic, chosen.partition, offsets, times_of(some), headers_of(some))
 
 
 def gathered(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
@@ -146,11 +148,31 @@ class LogStream(OffsetStream):
     def __init__(self, entry: Entry, note: str, rows_per_batch: int, parts: int) -> None:
         assert isinstance(entry.source, Log)
         self.place = Place.of(entry.source)
-        super().__init__(entry, LogPieces(entry.source), self.place.topic, note, rows_per_batch, parts)
+        super().__init__(LogPieces(entry.source), self.place.topic, note, rows_per_batch, parts)
 
     def ends(self) -> dict[str, Ends]:
         reader = _kept(self.place)
-        return {str(number): reader.ends(number) for number in range(reader.partitions())}
+        topic = reader.found()
+        self._check_same(topic.identity)
+        return {str(number): reader.ends(number) for number in range(topic.partitions)}
+
+    def between(self, start: Offsets, end: Offsets) -> list[Range]:
+        if not self.identity:
+            self._check_same("")
+        return [replace(one, identity=self.identity) for one in super().between(start, end)]
+
+    def _check_same(self, identity: str) -> None:
+        """Offsets are those of one topic: another one that has its name now is not read on from there."""
+        known = None if self.identity else beginnings.noted(self.note)
+        if known is not None:
+            self.identity = known.identity
+        if not self.identity and identity:
+            self.identity = identity
+            if known is not None:  # an earlier version noted where it began, and not with which topic
+                beginnings.note(self.note, msgspec.structs.replace(known, identity=identity))
+        if identity and identity != self.identity:
+            raise BadEndpoint(f"the stream has read a topic {self.topic!r} that was deleted; another has its name now",
+                              fix="start with a new checkpoint, to read the new one from its beginning")  # fmt: skip
 
 
 def check(entries: Iterable[Entry]) -> None:
@@ -161,7 +183,7 @@ def check(entries: Iterable[Entry]) -> None:
         place = Place.of(entry.source)
         reader = place.reader() if place.address is None else ServerReader(place.address, place.topic, patience=0)
         try:
-            for number in range(reader.partitions()):
+            for number in range(reader.found().partitions):
                 reader.ends(number)
         except PenstockError as error:
             raise BadEndpoint(f"route {entry.route!r} reads {entry.source}: {error.what}", fix=error.fix) from None

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
+from penstock.endpoints.kafka import EARLIEST
 from penstock.errors import BadEndpoint
 from penstock.log.records import Ends
-from penstock.plan.plan import Entry
+from penstock.spark.read import beginnings
 from penstock.spark.read.pieces import Pieces
-from penstock.spark.read.rows import RowReader
-from penstock.spark.write.durable import sync, write_whole
 
 ROWS_PER_TASK = 250_000
 _MESSAGE_BYTES = 256
@@ -33,21 +29,29 @@ class Range:
     partition: int
     first: int
     stop: int
+    identity: str = ""
+    """Of the topic, where another of its name may take its place."""
 
     @property
     def size(self) -> int:
         return (self.stop - self.first) * _MESSAGE_BYTES
 
 
-class OffsetStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """An offset is how far every partition was read. Where the first batch begins is noted in a file."""
+class OffsetStream:
+    """An offset is how far every partition was read. Where the first batch begins is noted in a file.
+
+    `start` is how the app asks for that place.
+    """
+
+    start = EARLIEST
 
     def __init__(
-        self, entry: Entry, pieces: Pieces[Range], topic: str, note: str, rows_per_batch: int, parts: int
+        self, pieces: Pieces[Range], topic: str, note: str, rows_per_batch: int, parts: int
     ) -> None:
-        self.pieces, self.rows = pieces, RowReader(entry, pieces)
+        self.pieces = pieces
         self.topic, self.note, self.rows_per_batch, self.parts = topic, note, rows_per_batch, parts
         self.target: Offsets | None = None
+        self.identity = ""
 
     def ends(self) -> dict[str, Ends]:
         """What every partition has now, by its number."""
@@ -59,17 +63,11 @@ class OffsetStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> Offsets:
         """The same whenever and wherever it is asked for."""
-        try:
-            with open(self.note, encoding="utf-8") as file:
-                known: Offsets = json.load(file)
-            return known
-        except FileNotFoundError:
-            begin = self.beginning()
-            directory = os.path.dirname(self.note)
-            os.makedirs(directory, exist_ok=True)
-            write_whole(self.note, json.dumps(begin).encode())
-            sync(os.path.dirname(directory))
-            return begin
+        known = beginnings.noted(self.note)
+        if known is None:
+            known = beginnings.Beginning(self.beginning(), self.topic, self.start, self.identity)
+            beginnings.note(self.note, known)
+        return known.offsets
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self.rows_per_batch)
@@ -106,11 +104,6 @@ class OffsetStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                                   fix="restore the checkpoint, or start with a new one")  # fmt: skip
         return ranges(dict.fromkeys(end, 0) | start, end, self.parts)
 
-    def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
-        return [InputPartition(one) for one in self.between(start, end)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self.rows.read([partition.value])
 
 
 def ranges(start: Mapping[str, int], end: Mapping[str, int], parts: int) -> list[Range]:

@@ -3,30 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
-
-@dataclass(frozen=True)
-class Block:
-    """Neighbouring messages: bodies, where each is, and time and headers, if the source gives any."""
-
-    bodies: pa.Array
-    topic: str
-    partition: int
-    offsets: npt.NDArray[np.int64]
-    times: pa.Array | None = None
-    headers: pa.Array | None = None
-
-    def slice(self, start: int, length: int) -> Block:
-        times = None if self.times is None else self.times.slice(start, length)
-        headers = None if self.headers is None else self.headers.slice(start, length)
-        bodies, offsets = self.bodies.slice(start, length), self.offsets[start : start + length]
-        return Block(bodies, self.topic, self.partition, offsets, times, headers)
+from penstock.kernel.block import Arrived
 
 
 class Sized(Protocol):
@@ -36,18 +15,19 @@ class Sized(Protocol):
     def size(self) -> int: ...
 
 
+ROWS_AT_ONCE = 10_000
+"""Messages of one block, where it is made message by message."""
+
 Piece = TypeVar("Piece", bound=Sized)
 
 
 class Pieces(Protocol[Piece]):
-    """Pickled to the tasks. `timed` sources give times and headers."""
-
-    timed: bool
+    """Pickled to the tasks."""
 
     def found(self, cores: int) -> list[Piece]:
         """All that is there now, in enough pieces for so many tasks."""
 
-    def blocks(self, piece: Piece) -> Iterator[Block]: ...
+    def blocks(self, piece: Piece) -> Iterator[Arrived]: ...
 
 
 class PieceStream(Protocol):

@@ -1,4 +1,4 @@
-"""Records that are not lines: CSV with quoted line ends, and XML documents or elements."""
+"""Records that are not lines: CSV with quoted line ends, JSON and XML documents, and the elements of either."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import pyarrow as pa
 from lxml import etree
 
 from penstock.formats.csv import Csv
+from penstock.formats.jsonfiles import ARRAY, document, elements
 from penstock.formats.limits import MAX_BODY_BYTES
-from penstock.spark.read.lines import BLOCK_BYTES, Chunk, open_file
+from penstock.formats.opening import open_file
+from penstock.spark.read.lines import BLOCK_BYTES, Chunk
 
 _RECORDS_AT_ONCE = 1000
 
@@ -42,6 +44,15 @@ def _split(data: bytes, quote: str) -> list[bytes]:
         records.append(data[start:end].removesuffix(b"\r"))
         start = end + 1
     return [*records, data[start:]]
+
+
+def read_json_records(chunk: Chunk) -> Iterator[pa.Array]:
+    """The elements of an array, or one document; a file of white space has neither."""
+    with open_file(chunk.path) as file:
+        found = elements(file) if chunk.records == ARRAY else iter([[document(file)]])
+        for bodies in found:
+            if chunk.records == ARRAY or bodies[0]:
+                yield pa.array(bodies, pa.binary())
 
 
 def read_xml_records(chunk: Chunk, record: str | None) -> Iterator[pa.Array]:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import time
-import uuid
-from collections.abc import Iterator, Sequence
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 
 from penstock.patterns.key import HOLD
-from penstock.spark.read.numbered import numbered_source
+from penstock.spark.read.source import unread
 from penstock.spark.state.table import StateTable
 
 
-class Ticks(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class Ticks:
     """The offset is the time, in microseconds, of the last batch that was started for something due."""
 
     def __init__(self, directory: str) -> None:
@@ -38,16 +33,7 @@ class Ticks(DataSourceStreamReader, SupportsTriggerAvailableNow):
         due = None if self.finished else StateTable(self.directory, HOLD).earliest()
         return {"time": now} if due is not None and due <= now else start
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        return [InputPartition(None)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return iter(())
-
 
 def with_ticks(data: DataFrame, spark: SparkSession, directory: str) -> DataFrame:
     """The rows of a stream that also runs when time alone makes it necessary."""
-    name = f"penstock_ticks_{uuid.uuid4().hex}"
-    spark.dataSource.register(numbered_source(name, "time BIGINT", None, lambda: Ticks(directory)))
-    columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in data.schema]
-    return data.unionByName(spark.readStream.format(name).load().select(*columns).filter(F.lit(False)))
+    return data.unionByName(unread(spark, Ticks(directory), data.schema))

@@ -14,17 +14,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.spark.state.keys import Keys
-from penstock.spark.state.receiving import PAYLOAD
-from penstock.spark.state.store import LEADING, NEVER, Run, gone, write_run
-from penstock.spark.state.task import Moment
-from penstock.spark.write.durable import write_whole
+from penstock.durable import write_whole
+from penstock.errors import ChangedApp
+from penstock.kernel.state.algorithm import Moment
+from penstock.kernel.state.keys import Keys
+from penstock.kernel.state.receiving import PAYLOAD, oldest_batch
+from penstock.kernel.state.store import LEADING, NEVER, Run, gone, write_run
 
 BUCKETS = 8
-"""Into how many tasks the keys of a step are divided; an app keeps the number it began with."""
+"""Into how many tasks the keys of a step are divided unless a stream says otherwise when it begins."""
+
+WAITING_ENDING = ".arrow"
+"""Of files with messages that wait for a later batch."""
 
 KEPT_BATCHES = 3
 """Manifests that stay: a batch may be repeated, and reads the one before it."""
+
+KEPT_REPLAYS = 10
+"""Keys of replays that stay: the record of one that was interrupted is looked at before the next one begins."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +39,11 @@ class Snapshot:
     """What all steps hold before a batch, the moment of the batch, and what a stop means to steps that do not say.
 
     Messages in the `waiting` files that became due after `since` are to be tried again. `ages` has, for steps that
-    count them, the number of keys that each batch brought. `on_payload` is told what each step keeps of a message.
-    `timed` asks for the times of the messages that each step takes.
+    count them, the number of keys that each batch brought. Without a directory nobody will come after this batch, and
+    nothing is kept.
     """
 
-    directory: str
+    directory: str | None
     buckets: int
     moment: Moment
     on_stop: str
@@ -44,24 +51,13 @@ class Snapshot:
     waiting: tuple[str, ...]
     steps: Mapping[str, Mapping[int, list[Run]]]
     ages: Mapping[str, Mapping[int, int]]
-    on_payload: Callable[[str, pa.Schema], None] | None = None
-    timed: bool = False
 
     def runs(self, title: str) -> Mapping[int, list[Run]]:
         return self.steps.get(title, {})
 
     def oldest(self, title: str, keep_last: int | None) -> int:
         """The first batch whose keys a step still remembers, so that the younger ones hold at least so many."""
-        return 0 if keep_last is None else _oldest(self.ages.get(title, {}), keep_last)
-
-
-def _oldest(ages: Mapping[int, int], keep_last: int) -> int:
-    younger = sum(ages.values())
-    for batch in sorted(ages):
-        younger -= ages[batch]
-        if younger < keep_last:
-            return batch
-    return 0
+        return oldest_batch(self.ages.get(title, {}), keep_last)
 
 
 @dataclass(frozen=True)
@@ -77,30 +73,40 @@ class StateTable:
     """A directory with a manifest per batch, a clock per batch, and the files that the manifests name."""
 
     def __init__(
-        self, directory: str, on_stop: str, buckets: int = BUCKETS, keep_last: Mapping[str, int] | None = None
+        self, directory: str, on_stop: str, buckets: int | None = None, keep_last: Mapping[str, int] | None = None
     ) -> None:
-        """`keep_last`: the steps that remember so many keys, by title; for them the keys of each batch are counted."""
+        """Into so many `buckets` keys are divided from the first batch on; another number later on is an error.
+
+        `keep_last`: the steps that remember so many keys, by title; for them the keys of each batch are counted.
+        """
         self.directory, self.on_stop, self.keep_last = directory, on_stop, dict(keep_last or {})
         self.titles: frozenset[str] | None = None  # of the app, if known: other steps are forgotten
         os.makedirs(self._runs, exist_ok=True)
         newest = self._newest(None)
-        self.buckets: int = newest["buckets"] if newest else buckets
+        self.buckets: int = newest["buckets"] if newest else buckets or BUCKETS
+        if buckets not in (None, self.buckets):
+            raise ChangedApp(f"the state in {directory} has {self.buckets} buckets, and {buckets} are asked for",
+                             fix=f"leave it at {self.buckets}, or start with a new checkpoint")  # fmt: skip
 
     @property
     def _runs(self) -> str:
         return os.path.join(self.directory, "runs")
 
+    @property
+    def _room(self) -> str:
+        return os.path.join(self.directory, "waiting")
+
     def before(self, batch: int, stops: bool = False) -> Snapshot:
         """The state that a batch starts with. The batch's clock is written down: a repeated batch has the same."""
         return self._snapshot(self._newest(batch) or {}, batch, self._clock(batch), stops)
 
-    def at_stop(self) -> Snapshot | None:
-        """The state after the newest batch, for a last pass in which steps flush or discard what they hold."""
+    def after(self, stops: bool) -> Snapshot | None:
+        """The state after the newest batch, for a replay, or for a last pass in which steps flush what they hold."""
         newest = self._newest(None)
-        if newest is None or newest.get("stopped"):
+        if newest is None or (stops and newest.get("stopped")):
             return None
         now = max(time.time_ns() // 1000, newest["now"])
-        return replace(self._snapshot(newest, newest["batch"], now, True), since=now, waiting=())
+        return replace(self._snapshot(newest, newest["batch"], now, stops), since=now, waiting=())
 
     def _snapshot(self, newest: Mapping[str, Any], batch: int, now: int, stops: bool) -> Snapshot:
         steps = {
@@ -108,7 +114,8 @@ class StateTable:
                     for number, runs in buckets.items()}
             for title, buckets in newest.get("steps", {}).items()
         }  # fmt: skip
-        waiting = [file for room in newest.get("waiting", []) if room["earliest"] <= now for file in room["files"]]
+        due = [room for room in newest.get("waiting", []) if room["earliest"] <= now]
+        waiting = [os.path.join(self._room, os.path.basename(file)) for room in due for file in room["files"]]
         ages = {
             title: {int(number): count for number, count in counts.items()}
             for title, counts in newest.get("ages", {}).items()
@@ -121,18 +128,31 @@ class StateTable:
     def publish(self, batch: int, notes: Iterable[str]) -> None:
         """The manifest after a batch: that of the batch before it, changed by what the tasks reported."""
         known = read_record(self._manifest(batch))
-        if known is None or not known.get("stopped"):  # what a stop has flushed must not come back
+        if known is None or not (known.get("stopped") or known.get("amended")):  # what came later must stay
             self._write(batch, self._newest(batch) or {}, self._clock(batch), notes)
 
-    def publish_stop(self, notes: Iterable[str]) -> None:
-        """The manifest of the newest batch, without what the stop flushed or discarded."""
+    def amend(self, notes: Iterable[str], replay: str | None = None) -> None:
+        """The manifest of the newest batch, changed by what came after it: a replay with this key, or else a stop."""
         newest = self._newest(None)
         assert newest is not None
-        self._write(newest["batch"], newest, newest["now"], notes, stopped=True)
+        replayed = newest.get("replayed", []) + ([] if replay is None else [replay])
+        changed = {**newest, "replayed": replayed[-KEPT_REPLAYS:]}
+        self._write(newest["batch"], changed, newest["now"], notes, stopped=replay is None, amended=True)
 
-    def _write(
-        self, batch: int, newest: Mapping[str, Any], now: int, notes: Iterable[str], stopped: bool = False
-    ) -> None:
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a stop has come after the newest batch."""
+        return bool((self._newest(None) or {}).get("stopped"))
+
+    def has_replayed(self, key: str) -> bool:
+        return key in (self._newest(None) or {}).get("replayed", [])
+
+    @property
+    def newest(self) -> int | None:
+        """The number of the newest batch."""
+        return max(self._batches("state-"), default=None)
+
+    def _write(self, batch: int, newest: Mapping[str, Any], now: int, notes: Iterable[str], **marks: bool) -> None:
         steps: dict[str, dict[str, Any]] = {
             title: dict(runs)
             for title, runs in newest.get("steps", {}).items()
@@ -164,14 +184,15 @@ class StateTable:
             "ages": {title: self._recent(title, counts) for title, counts in ages.items() if title in self.keep_last},
             "held": {title: count for title, count in held.items() if count},
             "waits": {title: count for title, count in waits.items() if count},
-            "stopped": stopped,
+            "replayed": newest.get("replayed", []),
+            **marks,
         }
         write_whole(self._manifest(batch), json.dumps(record).encode())
         self._clean(batch)
 
     def _recent(self, title: str, counts: Mapping[str, int]) -> dict[str, int]:
         """The batches whose keys are still remembered."""
-        oldest = _oldest({int(batch): count for batch, count in counts.items()}, self.keep_last[title])
+        oldest = oldest_batch({int(batch): count for batch, count in counts.items()}, self.keep_last[title])
         return {batch: count for batch, count in counts.items() if int(batch) >= oldest}
 
     def held(self) -> dict[str, int]:
@@ -217,6 +238,19 @@ class StateTable:
         if newest is None:
             return None
         return min((max(room["earliest"], newest["now"] + 1) for room in newest["waiting"]), default=None)
+
+    def check_waiting(self, pending: Callable[[int], Iterable[str]]) -> None:
+        """Refuse to go on with messages that an earlier version left waiting in files of its own.
+
+        `pending` has the notes of later batches that are not here yet.
+        """
+        newest = self._newest(None) or {"batch": -1}
+        rooms = [json.loads(note).get("waiting", {}) for note in pending(newest["batch"])]
+        for room in (*newest.get("waiting", []), *rooms):
+            for file in room.get("files", []):
+                if not file.endswith(WAITING_ENDING):
+                    raise ChangedApp(f"messages wait for another try in {file}, which an earlier version wrote",
+                                     fix="let that version run until nothing waits, or start anew")  # fmt: skip
 
     def earliest(self) -> int | None:
         """The next time at which something is due, in microseconds, if anything waits for a time."""
@@ -265,9 +299,10 @@ class StateTable:
         for name in os.listdir(self._runs):
             if name not in named:
                 os.remove(os.path.join(self._runs, name))
-        wanted = {file for record in kept if record for room in record["waiting"] for file in room["files"]}
-        for file in glob.glob(os.path.join(self.directory, "waiting", "*.jsonl")):
-            if file not in wanted:
+        rooms = [room for record in kept if record for room in record["waiting"]]
+        wanted = {os.path.basename(file) for room in rooms for file in room["files"]}
+        for file in glob.glob(os.path.join(glob.escape(self._room), "*.*")):
+            if os.path.basename(file) not in wanted:
                 os.remove(file)
 
 

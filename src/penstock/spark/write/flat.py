@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.formats.json import written
 from penstock.schema import STRING, VARIANT, Array, Map, Struct, Type
 
 REPLACEMENT = "\ufffd"
@@ -48,7 +49,7 @@ def _plain(value: Any, kind: Type) -> Any:
             return [_plain(item, element) for item in value]
         case Map(inner):
             return {name: _plain(item, inner) for name, item in value}
-    return msgspec.Raw(value.encode()) if kind == VARIANT else value
+    return msgspec.Raw(value.encode()) if kind == VARIANT else written(value, kind)
 
 
 def storable(text: str) -> str:

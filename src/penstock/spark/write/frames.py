@@ -16,6 +16,7 @@ from penstock.log.headers import write_headers
 from penstock.log.topics import partition_of
 from penstock.schema import Struct
 from penstock.spark.write.outlets import Target
+from penstock.valuetexts import value_texts
 
 FRAME_BYTES = 4 << 20
 UNKEYED = -1
@@ -71,7 +72,7 @@ def _from_field(bodies: pa.Array, target: Target, name: str) -> pa.Array:
     kind = target.format.schema.get(name)
     assert kind is not None
     decoded, _ = target.format.decode_batch(bodies, Struct(((name, kind),)))
-    return pc.struct_field(decoded, name).cast(pa.string()).cast(pa.binary())
+    return value_texts(pc.struct_field(decoded, name)).cast(pa.binary())
 
 
 def _from_headers(meta: pa.StructArray) -> tuple[pa.Array, pa.Array]:

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
+from penstock.durable import sync_all, write_whole
 from penstock.errors import BadEndpoint
-from penstock.spark.write.durable import sync_all, write_whole
 from penstock.summary import Step
 
 KEPT_INTENTS = 10
@@ -79,6 +79,22 @@ class Intent(msgspec.Struct, frozen=True):
     offsets: str = ""
 
 
+class NotedIntent:
+    """A file with the only intent of its kind: a stop, a replay."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def write(self, intent: Intent) -> None:
+        write_whole(self.path, msgspec.json.encode(intent))
+
+    def read(self) -> Intent | None:
+        return _read(self.path)
+
+    def remove(self) -> None:
+        os.remove(self.path)
+
+
 class Journal:
     """The intents of a stream, one file per batch, in the directory of its checkpoint."""
 
@@ -91,7 +107,18 @@ class Journal:
     @property
     def has_begun(self) -> bool:
         """Whether a stream of Spark's has a position here."""
-        return os.path.exists(self.metadata) or (os.path.isdir(self.offsets) and bool(os.listdir(self.offsets)))
+        return os.path.exists(self.metadata) or self.has_batches
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether it has begun a batch, too."""
+        return os.path.isdir(self.offsets) and bool(os.listdir(self.offsets))
+
+    @property
+    def last(self) -> int | None:
+        """The batch that was begun last."""
+        names = os.listdir(self.offsets) if os.path.isdir(self.offsets) else []
+        return max((int(name) for name in names if name.isdigit()), default=None)
 
     def write(self, number: int, intent: Intent) -> None:
         """From here on the batch counts as computed; those of long ago are forgotten."""
@@ -116,11 +143,14 @@ class Journal:
                               fix="restore the checkpoint as it was, or start with a new one")  # fmt: skip
         return intent
 
+    def after(self, number: int) -> list[int]:
+        """The batches after this one that are computed."""
+        names = sorted(os.listdir(self.directory)) if os.path.isdir(self.directory) else []
+        return [int(name[:-5]) for name in names if name[:-5].isdigit() and int(name[:-5]) > number]
+
     def notes_after(self, number: int) -> list[str]:
         """What those who keep state will be told of batches after this one: computed, and not yet published."""
-        names = sorted(os.listdir(self.directory)) if os.path.isdir(self.directory) else []
-        later = [name for name in names if name[:-5].isdigit() and int(name[:-5]) > number]
-        intents = (_read(os.path.join(self.directory, name)) for name in later)
+        intents = (_read(self._path(later)) for later in self.after(number))
         return [note for intent in intents if intent is not None for note in intent.notes]
 
     def reached(self, number: int) -> list[Any]:
@@ -156,6 +186,6 @@ def _read(path: str) -> Intent | None:
             return msgspec.json.decode(file.read(), type=Intent)
     except FileNotFoundError:
         return None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadEndpoint(f"cannot read {path}: {error}",
                           fix="restore the checkpoint, or start with a new one") from None  # fmt: skip

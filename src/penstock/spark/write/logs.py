@@ -10,7 +10,7 @@ import hashlib
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,13 +21,15 @@ from penstock.delivery import EXACTLY_ONCE, IN_ORDER, includes
 from penstock.endpoints import log as endpoint
 from penstock.errors import BadEndpoint, PenstockError
 from penstock.log.client.address import Address
+from penstock.log.client.catalogue import listed
 from penstock.log.client.connection import Connection
+from penstock.log.errors import StaleProducer
 from penstock.log.frame import NOBODY, Frame
 from penstock.log.log import Log
 from penstock.log.records import Receipt
 from penstock.log.settings import Acknowledge
 from penstock.log.wire import requests
-from penstock.log.wire.errors import RETRIED, NoServer, error_of
+from penstock.log.wire.errors import RETRIED, NoServer, TooMany, error_of
 from penstock.spark.write.frames import UNKEYED, staged_frames
 from penstock.spark.write.held import held
 from penstock.spark.write.intent import BatchKey, StagedFile
@@ -87,10 +89,9 @@ class ServerAppender:
         self.connection = Connection(address)
 
     def create(self, topic: str, partitions: int | None) -> int:
-        known = self.connection.ask(requests.Topics())[0]
-        assert isinstance(known, requests.TopicList)
-        if topic in known.topics and partitions in (None, known.topics[topic]):
-            return known.topics[topic]
+        known = {one.name: one.partitions for one in listed(self.connection.ask(requests.Topics(topic))[0])}
+        if topic in known and partitions in (None, known[topic]):
+            return known[topic]
         self.connection.ask(requests.Create(topic, partitions or 1))
         return partitions or 1
 
@@ -160,15 +161,20 @@ def append(files: list[StagedFile], target: Target, key: str) -> None:
         return
     end, deadline = target.topic, time.monotonic() + PATIENCE_SECONDS
     assert isinstance(end, endpoint.Log)
-    once = includes(target.delivery, EXACTLY_ONCE)
+    once, skip = includes(target.delivery, EXACTLY_ONCE), False
     while True:
         try:
             with _appender(end) as appender:
-                _append(appender, end.topic, files, target, BatchKey.of(key), once)
+                _append(appender, end.topic, files, target, BatchKey.of(key), once, skip)
             return
-        except NoServer as error:
+        except (NoServer, TooMany) as error:
             if not once or time.monotonic() + _PAUSE > deadline:
                 raise _refused(target, error) from None
+        except StaleProducer as error:
+            # Either another one writes, or frames are stored for so long that the log has forgotten where.
+            if skip or not once:
+                raise _refused(target, error) from None
+            skip = True
         except PenstockError as error:
             raise _refused(target, error) from None
         time.sleep(_PAUSE)
@@ -182,8 +188,9 @@ def _refused(target: Target, error: PenstockError) -> PenstockError:
 
 
 def _append(
-    appender: Appender, topic: str, files: list[StagedFile], target: Target, batch: BatchKey, once: bool
+    appender: Appender, topic: str, files: list[StagedFile], target: Target, batch: BatchKey, once: bool, skip: bool
 ) -> None:
+    """With `skip`, what the log says it has is not pushed again."""
     producer = producer_of(batch, target)
     missing = [file.path for file in files if not os.path.exists(file.path)]
     if missing:
@@ -191,6 +198,8 @@ def _append(
         _check_there(appender, topic, target, batch, sum(file.rows for file in files), missing[0])
         return
     frames = _numbered(files, target, producer if once else NOBODY, batch.number if once else 0)
+    if skip:
+        frames = _missing(frames, _next_numbers(appender, topic, target, batch))
     appender.push(topic, frames, Acknowledge.FSYNCED if target.lasts else Acknowledge.WRITTEN)
 
 
@@ -200,12 +209,22 @@ def producer_of(batch: BatchKey, target: Target) -> int:
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little") >> 2
 
 
+def _next_numbers(appender: Appender, topic: str, target: Target, batch: BatchKey) -> list[int]:
+    """How many messages of a batch every partition has."""
+    producer = producer_of(batch, target)
+    known = [appender.numbered(topic, number, producer) for number in range(target.partitions)]
+    return [found[1] if found is not None and found[0] == batch.number else 0 for found in known]
+
+
+def _missing(frames: Iterable[Placed], numbers: Sequence[int]) -> Iterator[Placed]:
+    """Leave out what a partition has, but for the last of it: its answer says that all before it is as safe."""
+    return (placed for placed in frames if placed[1].header.sequence + placed[1].count >= numbers[placed[0]])
+
+
 def _check_there(
     appender: Appender, topic: str, target: Target, batch: BatchKey, rows: int, missing: str
 ) -> None:
-    producer = producer_of(batch, target)
-    known = [appender.numbered(topic, number, producer) for number in range(target.partitions)]
-    if sum(found[1] for found in known if found is not None and found[0] == batch.number) != rows:
+    if sum(_next_numbers(appender, topic, target, batch)) != rows:
         raise BadEndpoint(f"batch {batch.stream}-{batch.number} was computed for {target.topic}, but {missing} is gone",
                           fix="restore it, or start with a new checkpoint")  # fmt: skip
 

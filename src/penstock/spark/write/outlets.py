@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from penstock.delivery import AT_LEAST_ONCE, BEST_EFFORT, includes
+from penstock.delivery import AT_LEAST_ONCE, BEST_EFFORT, EXACTLY_ONCE, includes
 from penstock.endpoints.base import Sink, Source
 from penstock.endpoints.files import ADDED, OVERWRITE, Files, Parquet, Table, root_of
 from penstock.endpoints.kafka import KafkaTopic
@@ -13,13 +14,14 @@ from penstock.endpoints.log import Log
 from penstock.endpoints.memory import Memory
 from penstock.endpoints.postgres import Postgres, fits
 from penstock.endpoints.simple import Console, Void
+from penstock.envelope import DEAD
 from penstock.errors import BadEndpoint, BadSchema, did_you_mean
 from penstock.formats import Format, Json
 from penstock.plan.plan import Outlet, Plan
-from penstock.schema import EMPTY, VARIANT, Scalar, Struct, merge
-from penstock.spark.frame import DEAD, Places
+from penstock.schema import EMPTY, VARIANT, DecimalType, Scalar, Struct, holds, merge
 
 LINES, DOCUMENT, CSV, PARQUET, ROWS, FRAMES, KEEP = "lines", "document", "csv", "parquet", "rows", "frames", "keep"
+ROOM = "room"
 DEAD_LETTERS = "dead letters"
 POSITION = "_position"
 """The column of a table on a server that its rows are in order by."""
@@ -30,7 +32,7 @@ class Target:
     """One sink: its place number, how its files look, and where they are published.
 
     Files go to a directory, ROWS to a table of a server, FRAMES to a topic of Kafka, or of a log, which has so many
-    `partitions`, and KEEP to nowhere but the driver.
+    `partitions`, KEEP to nowhere but the driver, and the ROOM is where messages wait.
     """
 
     place: int
@@ -45,6 +47,8 @@ class Target:
     delivery: str = BEST_EFFORT
     topic: Log | KafkaTopic | None = None
     partitions: int = 1
+    exact: Struct | None = None
+    """The fields of bodies that arrive as JSON with exact numbers in it, which would be doubles to most readers."""
 
     @property
     def called(self) -> str:
@@ -62,7 +66,8 @@ class Target:
 
     @property
     def ending(self) -> str:
-        names = {PARQUET: "parquet", ROWS: "parquet", FRAMES: "frames", KEEP: "arrow", CSV: "csv", DOCUMENT: "xml"}
+        names = {PARQUET: "parquet", ROWS: "parquet", FRAMES: "frames", KEEP: "arrow", CSV: "csv", DOCUMENT: "xml",
+                 ROOM: "arrow"}  # fmt: skip
         return names.get(self.style) or ("jsonl" if self.format.name == "json" else "txt")
 
     @property
@@ -71,11 +76,14 @@ class Target:
         return self.dead or keeps or self.style in (PARQUET, ROWS, KEEP)
 
 
+def places_of(plan: Plan) -> dict[str, int]:
+    """The place of every sink, by its channel."""
+    return {outlet.channel: place for place, outlet in enumerate(plan.outlets)}
+
+
 def targets(plan: Plan) -> dict[int, Target]:
     """The sinks that are written, by place. Void is not among them: it is only counted."""
-    places = Places.of(plan)
-    sinks = [(places.sinks[outlet.channel], outlet) for outlet in plan.outlets]
-    found = {place: _target(outlet, plan, place) for place, outlet in sinks}
+    found = {place: _target(outlet, plan, place) for place, outlet in enumerate(plan.outlets)}
     found[DEAD] = _dead_target(plan.dead_letters, plan.dead_delivery)
     written = {place: target for place, target in found.items() if target is not None}
     _check(plan, list(written.values()))
@@ -146,9 +154,21 @@ def _place(source: Source) -> str | None:
     return os.path.realpath(root_of(os.path.abspath(path))) if path else None
 
 
+def promised(found: Mapping[int, Target]) -> dict[int, Target]:
+    """The sinks of a replay: dead letters can be read again, whatever the source, so sinks promise what they can."""
+    return {
+        place: target if target.style == KEEP else replace(target, delivery=EXACTLY_ONCE)
+        for place, target in found.items()
+    }
+
+
 def _target(outlet: Outlet, plan: Plan, place: int) -> Target | None:
     target = _styled(outlet.sink, place, outlet.channel, _arriving_format(outlet, plan))
-    return None if target is None else replace(target, delivery=outlet.delivery)
+    if target is None:
+        return None
+    fields = _fields(outlet)
+    is_exact = holds(fields, lambda kind: isinstance(kind, DecimalType))
+    return replace(target, delivery=outlet.delivery, exact=fields if is_exact else None)
 
 
 def _dead_target(sink: Sink, delivery: str) -> Target | None:
@@ -195,7 +215,11 @@ def _arriving_format(outlet: Outlet, plan: Plan) -> Format:
     only = next(iter(formats)) if len(formats) == 1 else None
     if only is not None and not outlet.sink.columns:
         return only
+    return Json(_fields(outlet))
+
+
+def _fields(outlet: Outlet) -> Struct:
     schema: Struct = EMPTY
     for inflow in outlet.inflows:
         schema = merge(schema, inflow.scope.schema)
-    return Json(schema)
+    return schema

@@ -16,7 +16,7 @@ from penstock.delivery import IN_ORDER
 from penstock.endpoints.files import APPEND
 from penstock.endpoints.postgres import Postgres
 from penstock.errors import BadEndpoint, BadMachine, BadSchema
-from penstock.schema import BOOLEAN, DOUBLE, INTEGER, STRING, Scalar
+from penstock.schema import BINARY, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, DecimalType, Scalar, Type
 from penstock.spark.write.intent import KEPT_INTENTS, BatchKey, StagedFile
 from penstock.spark.write.outlets import DEAD_LETTERS, POSITION, Target
 
@@ -27,7 +27,10 @@ PATIENCE_SECONDS = 10.0
 MARKERS, REPLAYS = "penstock_batches", "penstock_replays"
 _STAGED, _ROW = "penstock_staged", "penstock_row"
 _BIG, _TEXT, _JSON, _TIME = "bigint", "text", "jsonb", "timestamp with time zone"
-_TYPES = {INTEGER: _BIG, DOUBLE: "double precision", BOOLEAN: "boolean", STRING: _TEXT}
+_TYPES = {
+    INTEGER: _BIG, DOUBLE: "double precision", BOOLEAN: "boolean", STRING: _TEXT, DATE: "date", TIMESTAMP: _TIME,
+    BINARY: "bytea",
+}  # fmt: skip
 # The types of a table's column that can hold every value of ours.
 _HOLDS = {
     "integer": ("integer", _BIG, "numeric"), _BIG: (_BIG, "numeric"), _TEXT: (_TEXT, "character varying"),
@@ -159,7 +162,13 @@ def _columns(target: Target) -> dict[str, str]:
     if target.dead:
         return dict(_DEAD)
     fields = target.format.schema.fields
-    return {name: _TYPES.get(kind, _JSON) if isinstance(kind, Scalar) else _JSON for name, kind in fields} | _ADDED
+    return {name: _type(kind) for name, kind in fields} | _ADDED
+
+
+def _type(kind: Type) -> str:
+    if isinstance(kind, DecimalType):
+        return f"numeric({kind.precision},{kind.scale})"
+    return _TYPES.get(kind, _JSON) if isinstance(kind, Scalar) else _JSON
 
 
 def _prepare(cursor: Cursor, target: Target, sink: Postgres) -> None:
@@ -190,7 +199,7 @@ def _check(target: Target, sink: Postgres, wanted: dict[str, str], there: dict[s
                             fix=f"add it: ALTER TABLE {_Table.of(sink).name} ADD {quoted(name)} {kind}")  # fmt: skip
     for name, column in there.items():
         kind = wanted.get(name, column.kind)
-        accepted = _HOLDS.get(kind, (kind,))
+        accepted = (kind, "numeric") if kind.startswith("numeric(") else _HOLDS.get(kind, (kind,))
         if column.kind not in accepted:
             found = f"column {name!r} of table {sink.table!r} is {column.kind}"
             raise BadSchema(f"{found}, and {_called(target)} needs {kind}",

@@ -14,11 +14,11 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.delivery import EXACTLY_ONCE, includes
+from penstock.durable import sync_all
 from penstock.endpoints.kafka import KafkaTopic
 from penstock.errors import BadEndpoint
 from penstock.message import DeadLetter, Lineage, Message, Position
 from penstock.spark.write import kafka, logs
-from penstock.spark.write.durable import sync_all
 from penstock.spark.write.intent import Intent, StagedFile
 from penstock.spark.write.outlets import FRAMES, KEEP, ROWS, Target
 from penstock.spark.write.postgres import load
@@ -43,10 +43,12 @@ def publish(
     """
     kept = Kept()
     files: dict[str, list[StagedFile]] = {target.name: [] for target in targets.values()}
+    owners = {target.name: target for target in targets.values()}
     for file in sorted(intent.files, key=lambda file: file.partition):
         if file.channel not in files:
             raise BadEndpoint(f"batch {intent.key} was computed for channel {file.channel!r}, which has no sink now",
                               fix="start the app as it was once more, then change it")  # fmt: skip
+        staging.check_owned(owners[file.channel], file)
         files[file.channel].append(file)
     # Servers first: they are the ones that may refuse.
     for target in sorted(targets.values(), key=lambda target: target.style not in (ROWS, FRAMES)):

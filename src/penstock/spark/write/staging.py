@@ -8,8 +8,9 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from penstock.durable import remove_if_empty, sync_all
 from penstock.errors import BadEndpoint
-from penstock.spark.write.durable import remove_if_empty, sync_all
+from penstock.spark.write.gate import Gate
 from penstock.spark.write.intent import StagedFile
 from penstock.spark.write.outlets import KEEP, Target
 
@@ -27,6 +28,11 @@ class Staging:
     scratch: str
     lasting: str
     attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+
+    @property
+    def gate(self) -> Gate:
+        """What tasks pass before they write."""
+        return Gate(os.path.join(self.scratch, "tasks"))
 
     def directory(self, target: Target) -> str:
         return os.path.join(self.parent(target), f"{self.key}.{self.attempt}")
@@ -48,6 +54,23 @@ class Staging:
         """Whether this attempt has staged the file."""
         return os.path.basename(os.path.dirname(file.path)) == f"{self.key}.{self.attempt}"
 
+    def check_owned(self, target: Target, file: StagedFile) -> None:
+        """An intent is read from a file, which anybody may have changed: it moves only what was staged, to its sink."""
+        staged, parent = os.path.dirname(os.path.abspath(file.path)), self.parent(target)
+        is_ours = os.path.basename(staged).startswith(self.key) and _same(os.path.dirname(staged), parent)
+        if target.directory is None:
+            is_ours = is_ours and file.final is None
+        elif is_ours:
+            is_ours = file.final is not None and os.path.basename(file.final).startswith(f"{self.key}-")
+            is_ours = is_ours and _same(os.path.dirname(str(file.final)), target.directory)
+        if not is_ours or os.path.islink(file.path):
+            moved = f"{file.path} to {file.final}" if file.final else file.path
+            raise BadEndpoint(
+                f"batch {self.key} says that {moved} is for {target.called}, which stages in {parent}"
+                + (f" and writes to {target.directory}" if target.directory else ""),
+                fix="start the app as it was; if so, its checkpoint was changed: restore it, or start with a new one",
+            )
+
     def check_visible(self, target: Target, path: str) -> None:
         """On a cluster a task may have written to the disk of its own machine."""
         if not os.path.exists(path):
@@ -59,9 +82,7 @@ class Staging:
     def clear(self, target: Target) -> None:
         """Remove what any attempt at this batch has left, published or not."""
         parent = self.parent(target)
-        for name in os.listdir(parent) if os.path.isdir(parent) else ():
-            if name.startswith(f"{self.key}."):
-                shutil.rmtree(os.path.join(parent, name), ignore_errors=True)
+        remove_staged(parent, f"{self.key}.")
         if target.directory:
             remove_if_empty(parent)
 
@@ -69,3 +90,15 @@ class Staging:
         if target.directory:
             return os.path.join(target.directory, "_staging")
         return self.scratch if target.style == KEEP else self.lasting
+
+
+def remove_staged(parent: str, keys: str) -> None:
+    """Remove what was staged under names that begin so. Nobody may need it any more."""
+    for name in os.listdir(parent) if os.path.isdir(parent) else ():
+        path = os.path.join(parent, name)
+        if name.startswith(keys) and os.path.isdir(path):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _same(path: str, other: str) -> bool:
+    return os.path.realpath(path) == os.path.realpath(other)

@@ -8,9 +8,10 @@ import itertools
 import json
 import os
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import msgspec
 import numpy as np
@@ -19,24 +20,22 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 from lxml import etree
 
+from penstock.durable import sync_all
 from penstock.endpoints.files import ADDED
 from penstock.endpoints.kafka import KafkaTopic
 from penstock.endpoints.log import Log
-from penstock.formats import Format, Malformed, Xml
+from penstock.envelope import NOTE
+from penstock.formats import Malformed, Xml
 from penstock.formats.arrow import arrow_type
+from penstock.formats.json import decode
 from penstock.formats.xml import parse
-from penstock.spark.frame import NOTE
-from penstock.spark.write.durable import sync_all
-from penstock.spark.write.encode import META
 from penstock.spark.write.flat import flat
 from penstock.spark.write.frames import frames
-from penstock.spark.write.outlets import CSV, DOCUMENT, FRAMES, KEEP, PARQUET, ROWS, Target
+from penstock.spark.write.outlets import CSV, DOCUMENT, FRAMES, KEEP, PARQUET, ROOM, ROWS, Target
 from penstock.spark.write.staging import Staging
 
-MANIFEST = "place INT, path STRING, rows BIGINT, partition INT"
-_MANIFEST_ARROW = pa.schema(
-    [("place", pa.int32()), ("path", pa.string()), ("rows", pa.int64()), ("partition", pa.int32())]
-)
+META = "meta"
+"""What is known of a message beside its body."""
 
 
 class Writer(Protocol):
@@ -46,7 +45,7 @@ class Writer(Protocol):
 
 
 class TaskWriter:
-    """The function that Spark maps over the batches of a partition; pickled to the workers.
+    """How tasks write; pickled to the workers.
 
     Partitions count from `first`: a second job that writes to the same sinks begins behind the first one.
     """
@@ -54,45 +53,21 @@ class TaskWriter:
     def __init__(self, targets: Mapping[int, Target], staging: Staging, first: int = 0) -> None:
         # Tasks have no business with the addresses and passwords of servers.
         self.targets = {place: _without_secrets(target) for place, target in targets.items()}
-        self.staging, self.first = staging, first
+        self.staging, self.first, self.gate = staging, first, staging.gate
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def begin(self) -> Writing:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        partition = self.first + (context.partitionId() if context else 0)
-        open_writers: dict[int, tuple[Writer, str]] = {}
-        rows: dict[int, int] = {}
-        notes: list[str] = []
-        for batch in batches:
-            at, bodies, written, meta = batch.columns
-            for place in pc.unique(at).to_pylist():
-                chosen = pc.equal(at, place)
-                mine = bodies.filter(chosen)
-                if place == NOTE:
-                    notes += (note.decode() for note in mine.to_pylist())
-                    continue
-                if place not in open_writers:
-                    open_writers[place] = self._open(self.targets[place], partition)
-                open_writers[place][0].write(mine, written.filter(chosen), meta.filter(chosen))
-                rows[place] = rows.get(place, 0) + len(mine)
-        for writer, _ in open_writers.values():
-            writer.close()
-        sync_all(path for place, (_, path) in open_writers.items() if self.targets[place].lasts)
-        listed = [
-            {"place": place, "path": path, "rows": rows[place], "partition": partition}
-            for place, (_, path) in open_writers.items()
-        ]
-        listed += [{"place": NOTE, "path": note, "rows": 0, "partition": partition} for note in notes]
-        yield pa.RecordBatch.from_pylist(listed, schema=_MANIFEST_ARROW)
+        return Writing(self, self.first + (context.partitionId() if context else 0))
 
-    def _open(self, target: Target, partition: int) -> tuple[Writer, str]:
+    def open(self, target: Target, partition: int) -> tuple[Writer, str]:
         directory = self.staging.directory(target)
         os.makedirs(directory, exist_ok=True)
         path = os.path.join(directory, f"{target.place}-{partition:05d}-{uuid.uuid4().hex}.{target.ending}")
         makers: dict[str, Any] = {
             PARQUET: ParquetWriter, ROWS: ParquetWriter, KEEP: KeepWriter, CSV: CsvWriter, DOCUMENT: DocumentWriter,
-            FRAMES: FrameWriter,
+            FRAMES: FrameWriter, ROOM: KeepWriter,
         }  # fmt: skip
         if target.dead and target.style == FRAMES:
             return FrameWriter(path, target, self._names(partition)), path
@@ -106,6 +81,40 @@ class TaskWriter:
         """A name for each dead letter of this task: no other one of any batch has it."""
         stem = f"{self.staging.key}-{partition:05d}"
         return (hashlib.sha256(f"{stem}/{row}".encode()).hexdigest()[:16] for row in itertools.count())
+
+
+class Writing:
+    """What one task writes."""
+
+    def __init__(self, writer: TaskWriter, partition: int) -> None:
+        self.writer, self.partition = writer, partition
+        self.open: dict[int, tuple[Writer, str]] = {}
+        self.rows: Counter[int] = Counter()
+        self.notes: list[str] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Each row to the sink at its place; a note is for the driver."""
+        at, bodies, written, meta = batch.columns
+        for place in pc.unique(at).to_pylist():
+            chosen = pc.equal(at, place)
+            mine = bodies.filter(chosen)
+            if place == NOTE:
+                self.notes += (note.decode() for note in mine.to_pylist())
+                continue
+            if place not in self.open:
+                self.open[place] = self.writer.open(self.writer.targets[place], self.partition)
+            self.open[place][0].write(mine, written.filter(chosen), meta.filter(chosen))
+            self.rows[place] += len(mine)
+
+    def close(self) -> list[dict[str, Any]]:
+        """The lines for the manifest."""
+        for file, _ in self.open.values():
+            file.close()
+        targets = self.writer.targets
+        sync_all(path for place, (_, path) in self.open.items() if targets[place].lasts)
+        listed = [{"place": place, "path": path, "rows": self.rows[place], "partition": self.partition}
+                  for place, (_, path) in self.open.items()]  # fmt: skip
+        return listed + [{"place": NOTE, "path": note, "rows": 0, "partition": self.partition} for note in self.notes]
 
 
 def _without_secrets(target: Target) -> Target:
@@ -122,11 +131,11 @@ class LineWriter:
 
     def __init__(self, path: str, target: Target) -> None:
         self.file = open(path, "wb")  # noqa: SIM115
-        self.format, self.is_json = target.format, target.format.name == "json"
+        self.target, self.format, self.is_json = target, target.format, target.format.name == "json"
 
     def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
         if not self.is_json:
-            self.file.write(b"".join(line + b"\n" for line in in_format(self.format, bodies, written)))
+            self.file.write(b"".join(line + b"\n" for line in in_format(self.target, bodies, written)))
             return
         text = bytes(joined_lines(bodies))
         if text.count(b"\n") != len(bodies) or b"\r" in text:
@@ -148,7 +157,7 @@ class CsvWriter(LineWriter):
             self.file.write(self.format.delimiter.join(names).encode() + b"\n")  # type: ignore[attr-defined]
 
     def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
-        for record in in_format(self.format, bodies, written):
+        for record in in_format(self.target, bodies, written):
             self.file.write(record + b"\n")
 
 
@@ -165,7 +174,7 @@ class DocumentWriter(LineWriter):
         self.file.write(b"<?xml version='1.0' encoding='utf-8'?>\n<messages>\n")
 
     def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
-        for body in in_format(self.format, bodies, written):
+        for body in in_format(self.target, bodies, written):
             root = parse(body)
             if isinstance(root, Malformed):
                 root = etree.Element("unreadable", encoding="base64")
@@ -185,10 +194,14 @@ def joined_lines(bodies: pa.Array) -> memoryview:
     return memoryview(data if data is not None else b"")[first:last]
 
 
-def in_format(format: Format, bodies: pa.Array, written: pa.BooleanArray) -> Iterator[bytes]:
-    """Bodies that Spark wrote as JSON in the sink's own format, with the encoder that the reference uses."""
+def in_format(target: Target, bodies: pa.Array, written: pa.BooleanArray) -> Iterator[bytes]:
+    """Bodies that came as JSON in the sink's own format, with the encoder that the reference uses."""
+    format, fields = target.format, target.exact
     for body, is_json in zip(bodies.to_pylist(), written.to_pylist(), strict=True):
-        yield format.encode(json.loads(body)) if is_json and format.name != "json" else body
+        if not is_json or format.name == "json":
+            yield body
+        else:
+            yield format.encode(json.loads(body) if fields is None else cast(dict[str, Any], decode(body, fields)))
 
 
 class DeadLetterWriter:
@@ -219,7 +232,7 @@ class FrameWriter:
             lines = [msgspec.json.encode(dead_letter(name, body, known)) for body, known, name in letters]
             bodies = pa.array(lines, pa.binary())
         elif self.target.format.name != "json":
-            bodies = pa.array(in_format(self.target.format, bodies, written), pa.binary())
+            bodies = pa.array(in_format(self.target, bodies, written), pa.binary())
         for frame in frames(bodies, self.target, meta):
             self.file.write(frame.data)
 
@@ -251,11 +264,11 @@ class KeepWriter:
     """Rows as they are, for the driver to read back; only the first ones when that is all it shows."""
 
     def __init__(self, path: str, target: Target) -> None:
-        self.path, self.left, self.format = path, target.rows, target.format
+        self.path, self.left, self.target = path, target.rows, target
         self.writer: pa.ipc.RecordBatchFileWriter | None = None
 
     def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
-        converted = pa.array(in_format(self.format, bodies, written), pa.binary())
+        converted = pa.array(in_format(self.target, bodies, written), pa.binary())
         batch = pa.RecordBatch.from_arrays([converted, meta], names=["body", META])
         if self.writer is None:
             self.writer = pa.ipc.new_file(self.path, batch.schema)

@@ -29,7 +29,7 @@ class Served:
     mode: str
 
     async def create(self, topic: str) -> None:
-        from confluent_kafka.admin import AdminClient, NewTopic
+        from penstock.confluent import AdminClient, NewTopic
 
         settings = {"flush.messages": "1"} if self.mode == FSYNCED else {}
         admin = AdminClient({"bootstrap.servers": self.address})
@@ -43,7 +43,7 @@ class Served:
         return await asyncio.to_thread(self._read, topic, count)
 
     def _read(self, topic: str, count: int) -> list[bytes]:
-        from confluent_kafka import Consumer, TopicPartition
+        from penstock.confluent import Consumer, TopicPartition
 
         settings = {"bootstrap.servers": self.address, "group.id": topic, "auto.offset.reset": "earliest"}
         consumer = Consumer(settings)
@@ -62,7 +62,7 @@ class Publishing:
     """Its callbacks run in whoever polls: one thread of its own."""
 
     def __init__(self, address: str, topic: str, linger: int) -> None:
-        from confluent_kafka import Producer
+        from penstock.confluent import Producer
 
         self._topic, self._loop = topic, asyncio.get_running_loop()
         self._producer = Producer({"bootstrap.servers": address, "acks": "all", "linger.ms": linger})

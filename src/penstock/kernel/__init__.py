@@ -1,0 +1,1 @@
+"""What is done with blocks of messages: Arrow columns, without Spark."""

@@ -1,0 +1,92 @@
+"""What a step does with the messages of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from penstock.kernel.block import Block, Numbers
+
+NEXT = None
+"""Where messages go that stay in their route: to its next step."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Messages that go to a channel, or to the next step. `rows` are those that they were, by position.
+
+    `number` tells apart what is made of one message.
+    """
+
+    to: str | None
+    block: Block
+    rows: Numbers
+    number: Numbers | None = None
+
+    def some(self, chosen: Numbers) -> Moved:
+        number = None if self.number is None else self.number[chosen]
+        return Moved(self.to, self.block.take(chosen), self.rows[chosen], number)
+
+
+@dataclass(frozen=True)
+class Died:
+    """Messages that cannot go on, each with its error and its reason."""
+
+    block: Block
+    rows: Numbers
+    errors: Sequence[str]
+    reasons: Sequence[str]
+    number: Numbers | None = None
+
+    def some(self, chosen: Numbers) -> Died:
+        number = None if self.number is None else self.number[chosen]
+        errors, reasons = ([of[row] for row in chosen.tolist()] for of in (self.errors, self.reasons))
+        return Died(self.block.take(chosen), self.rows[chosen], errors, reasons, number)
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Messages that died, and where."""
+
+    route: str
+    step: str
+    died: Died
+
+
+@dataclass
+class Outcome:
+    """Everything that came to a step is in one of these. `filtered` are positions.
+
+    The `undecided` wait for the fate of another message, and come to the same step again in the next batch.
+    """
+
+    moved: list[Moved] = field(default_factory=list)
+    died: list[Died] = field(default_factory=list)
+    filtered: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+    undecided: Block | None = None
+
+    def move(self, to: str | None, block: Block, chosen: Numbers, number: int | None = None) -> None:
+        """Send the chosen messages on as they are; `chosen` is a flag for each."""
+        rows = np.flatnonzero(chosen)
+        if len(rows):
+            going = block if len(rows) == len(block) else block.take(rows)
+            self.moved.append(Moved(to, going, rows, None if number is None else np.full(len(rows), number)))
+
+    def bury(self, block: Block, rows: Numbers, error: str, reasons: Sequence[str]) -> None:
+        if len(rows):
+            self.died.append(Died(block.take(rows), rows, [error] * len(rows), reasons))
+
+    def add(self, other: Outcome, rows: Numbers) -> None:
+        """What became of these messages."""
+        self.moved += [replace(one, rows=rows[one.rows]) for one in other.moved]
+        self.died += [replace(one, rows=rows[one.rows]) for one in other.died]
+        self.filtered = np.concatenate([self.filtered, rows[other.filtered]])
+
+    @property
+    def count(self) -> int:
+        """How many there are now."""
+        return (
+            sum(len(one.rows) for one in self.moved) + sum(len(one.rows) for one in self.died) + len(self.filtered)
+        )

@@ -1,0 +1,92 @@
+"""What a step that remembers asks of the messages that come to it, before those of one key meet."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.expr.nodes import Expr
+from penstock.formats.jsonobjects import joined, scalar_texts
+from penstock.kernel.asked import Answers
+from penstock.kernel.block import Block, Numbers
+from penstock.kernel.outcome import NEXT, Outcome
+from penstock.kernel.state.keys import HIGH, LOW, Flags, Keys
+from penstock.kernel.state.rows import COMPLETES, KEY, SEQUENCE, fold_column
+from penstock.patterns.aggregate import Aggregate
+from penstock.patterns.idempotent import Idempotent
+from penstock.patterns.key import INVALID_KEY, NO_PARENT, NO_VALUE
+from penstock.patterns.node import DEAD
+from penstock.patterns.resequence import NO_NUMBER, Resequence
+from penstock.patterns.strategy import Fold
+from penstock.valuetexts import value_texts
+
+Remembering = Aggregate | Resequence | Idempotent
+
+
+def keyed(node: Remembering, block: Block, asked: Answers) -> Outcome:
+    """The messages that have a key stay, with it and with the values that the step computes of each; others do not."""
+    columns, keys, reasons = _asked(node, block, asked)
+    valid: Flags = keys.is_valid().to_numpy(zero_copy_only=False)
+    outcome = Outcome()
+    if not valid.all():
+        rows = np.flatnonzero(~valid)
+        if node.invalid == DEAD:
+            outcome.bury(block, rows, INVALID_KEY, reasons[rows].tolist())
+        else:
+            outcome.filtered = rows
+    alone = isinstance(node, Aggregate) and node.new_group  # one group at a time, whatever its key
+    hashed = hashes(pa.repeat(pa.scalar(""), len(keys)) if alone else keys)
+    columns = {HIGH: pa.array(hashed.high), LOW: pa.array(hashed.low), KEY: keys, **columns}
+    known = pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
+    outcome.move(NEXT, replace(block, keyed=known), valid)
+    return outcome
+
+
+def _asked(node: Remembering, block: Block, asked: Answers) -> tuple[dict[str, pa.Array], pa.Array, Numbers]:
+    """Values that the step computes, keys, and why there is none where it is null."""
+    match node:
+        case Idempotent():
+            return {}, _key(node.key, asked) if node.key else block.ids, np.full(len(block), NO_VALUE)
+        case Resequence():
+            key = _key(node.by, asked) if node.by else pa.repeat(pa.scalar(""), len(block))
+            numbers = asked.value(node.sequence)
+            reasons = np.where(np.asarray(key.is_null()), NO_VALUE, NO_NUMBER)
+            return {SEQUENCE: numbers}, pc.if_else(numbers.is_valid(), key, None), reasons
+    key = _key(node.by, asked) if node.by else block.parents
+    reasons = np.where(np.asarray(key.is_null()) & bool(node.by), NO_VALUE, NO_PARENT)
+    if node.needs_parts:
+        parts = np.zeros(len(block), bool) if block.parts is None else block.parts.index >= 0
+        key = pc.if_else(pa.array(parts), key, None)
+    columns = {}
+    if node.when is not None:
+        columns[COMPLETES] = asked.value(node.when).fill_null(False)
+    if isinstance(node.strategy, Fold):
+        folds = enumerate(node.strategy.folds)
+        columns |= {fold_column(number): asked.value(value) for number, (_, _, value) in folds if value is not None}
+    return columns, key, reasons
+
+
+def _key(parts: Sequence[Expr], asked: Answers) -> pa.Array:
+    """The key as text, as `patterns/key.py` writes it; null when a part of it is."""
+    values = [asked.value(part) for part in parts]
+    if len(values) == 1:
+        return value_texts(values[0])
+    texts = [part for value in values for part in (",", scalar_texts(value))]
+    return joined("[", *texts[1:], "]")
+
+
+def hashes(texts: pa.Array) -> Keys:
+    """Two numbers for each text; the same ones in every process and every version."""
+    encoded = texts.dictionary_encode()
+    sha256 = hashlib.sha256
+    digests = b"".join([sha256(text).digest() for text in encoded.dictionary.cast(pa.binary()).to_pylist()])
+    numbers = np.frombuffer(digests, ">i8").reshape(-1, 4)[:, :2].astype(np.int64)
+    rows = encoded.indices.fill_null(0).to_numpy()
+    if not len(numbers):
+        return Keys(np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64))
+    return Keys(numbers[rows, 0], numbers[rows, 1])

@@ -1,0 +1,96 @@
+"""The steps of a plan as functions over blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.failures import FUNCTION_FAILED
+from penstock.kernel import content, routing, splitting
+from penstock.kernel.asked import Questions
+from penstock.kernel.block import Block
+from penstock.kernel.headers import with_headers
+from penstock.kernel.outcome import Died, Outcome
+from penstock.kernel.state.keying import keyed
+from penstock.kernel.work import Work, Works
+from penstock.patterns.aggregate import Aggregate
+from penstock.patterns.idempotent import Idempotent
+from penstock.patterns.node import DEAD
+from penstock.patterns.redelivery import REDELIVERED
+from penstock.patterns.resequence import Resequence
+from penstock.patterns.to import To
+from penstock.plan.plan import Stage
+
+STEPS: Works = {
+    **routing.STEPS, **content.STEPS, **splitting.STEPS,
+    Aggregate: keyed, Resequence: keyed, Idempotent: keyed,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step in its place, ready to run; pickled to the workers."""
+
+    stage: Stage
+    questions: Questions
+    work: Work
+
+    @classmethod
+    def of(cls, stage: Stage) -> Step:
+        if isinstance(stage.node, To):  # a worker has no business with the sink of a channel
+            stage = replace(stage, node=replace(stage.node, sink=None))
+        questions = Questions(stage, strict=getattr(stage.node, "missing", None) == DEAD)
+        assert type(stage.node) in STEPS, f"no kernel for {stage.node!r}"
+        return cls(stage, questions, STEPS[type(stage.node)])
+
+    def __call__(self, block: Block) -> Outcome:
+        """What becomes of the messages, at the last of their tries at once."""
+        outcome = self._once(block)
+        if self.stage.at_once is None:
+            return outcome
+        pieces, outcome.died = [piece for died in outcome.died for piece in _by_fate(died, self.stage)], []
+        while pieces:
+            died, is_tried = pieces.pop()
+            if not is_tried:
+                outcome.died.append(died)
+                continue
+            later = self._once(tried_again(died.block))
+            failed, later.died = later.died, []
+            outcome.add(later, died.rows)
+            again = (replace(one, rows=died.rows[one.rows]) for one in failed)
+            pieces += [piece for one in again for piece in _by_fate(one, self.stage)]
+        return outcome
+
+    def _once(self, block: Block) -> Outcome:
+        rows, asked, failures = np.arange(len(block)), self.questions.about(block), dict[int, str]()
+        while True:
+            if asked.failures:
+                failures |= {int(rows[row]): why for row, why in asked.failures.items()}
+                good = np.setdiff1d(np.arange(len(rows)), np.array(list(asked.failures)))
+                rows, asked = rows[good], asked.only(good)
+            outcome = self.work(self.stage.node, asked.block, asked) if len(rows) else Outcome()
+            if not asked.failures:
+                break
+        if failures:
+            found, outcome = outcome, Outcome()
+            outcome.add(found, rows)
+            dead = np.array(sorted(failures))
+            outcome.bury(block, dead, FUNCTION_FAILED, [failures[row] for row in dead.tolist()])
+        return outcome
+
+
+def _by_fate(died: Died, stage: Stage) -> list[tuple[Died, bool]]:
+    """Those of a message that alone is left, and may be tried again; and the others."""
+    tries = died.block.tries
+    again = np.array([died.number is None and int(tries[row]) <= stage.tries(error)
+                      for row, error in enumerate(died.errors)])  # fmt: skip
+    fates = ((again, True), (~again, False))
+    return [(died.some(np.flatnonzero(chosen)), fate) for chosen, fate in fates if chosen.any()]
+
+
+def tried_again(failed: Block, form: Block | None = None) -> Block:
+    """Messages that failed, for their next try, in the form that is tried, with the header that counts it."""
+    counted = with_headers(form or failed, {REDELIVERED: pa.array(failed.tries).cast(pa.string())})
+    return replace(counted, attempt=failed.tries + 1)

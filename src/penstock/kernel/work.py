@@ -1,0 +1,17 @@
+"""What a step does with a block: the one shape of all functions that run patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from penstock.kernel.asked import Answers
+from penstock.kernel.block import Block
+from penstock.kernel.outcome import Outcome
+from penstock.patterns.node import Node
+
+Work: TypeAlias = Callable[[Any, Block, Answers], Outcome]
+"""From the node, the messages that came to it, and what its expressions say of them; `Answers.stage` is its place."""
+
+Works: TypeAlias = dict[type[Node], Work]
+"""Which function runs which pattern."""

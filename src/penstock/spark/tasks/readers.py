@@ -1,0 +1,165 @@
+"""How messages come into a pass: from sources, from where they waited, and as dead letters that come again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from penstock.envelope import ATTACHMENTS, ENVELOPE, HEADERS, ORDERS, TRIES
+from penstock.kernel.block import Arrived, Block, Parts
+from penstock.kernel.flow import Ends, Flow
+from penstock.kernel.reading import Decoder, Failures
+from penstock.kernel.waiting import WaitingRoom, due_between
+from penstock.message import Message
+from penstock.plan.plan import Entry
+from penstock.reference.resume import Entrance
+from penstock.spark.read.pieces import Pieces, Sized
+from penstock.spark.tasks.parcels import unpacked
+
+
+@dataclass(frozen=True)
+class Entering:
+    """Messages at the start of a route, or at the step `title`; those that cannot be read are in `failures`.
+
+    `back` are those that waited: they were received long ago.
+    """
+
+    route: str
+    block: Block
+    failures: Failures
+    title: str | None = None
+    back: bool = False
+
+    def follow(self, flow: Flow) -> Ends:
+        if not len(self.block):
+            return Ends()
+        if self.title is None:
+            return flow.run(self.route, self.block)
+        return flow.try_again(self.title, self.block) if self.back else flow.resume(self.title, self.block)
+
+
+class Reader(Protocol):
+    """Pickled to the tasks."""
+
+    def entering(self, piece: Any) -> Iterator[Entering]: ...
+
+
+class SourceReader:
+    """One source: how its messages are read and decoded."""
+
+    def __init__(self, entry: Entry, number: int, pieces: Pieces[Any]) -> None:
+        self.pieces, self.route, self.number, self.decode = pieces, entry.route, number, Decoder(entry)
+
+    def entering(self, piece: Any) -> Iterator[Entering]:
+        for arrived in self.pieces.blocks(piece):
+            yield Entering(self.route, *self.decode(arrived.of_source(self.number)))
+
+
+@dataclass(frozen=True)
+class WaitingFile:
+    path: str
+    size: int
+
+
+class WaitingReader:
+    """Messages in files of the waiting room that became due after `since`."""
+
+    def __init__(self, room: WaitingRoom, since: int, now: int) -> None:
+        self.room, self.since, self.now = room, since, now
+
+    def entering(self, piece: WaitingFile) -> Iterator[Entering]:
+        with pa.memory_map(piece.path) as file:
+            parcels = pa.ipc.open_file(file).read_all().column("body")
+            for parcel in parcels:
+                rows = unpacked(parcel.as_buffer())
+                due = due_between(rows, self.since, self.now)
+                if len(due):
+                    back = self.room.released(rows.take(pa.array(due)))
+                    yield Entering(back.route, back.block, back.failures, back.title, True)
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Dead letters that go on at one place, and are all read in the same way: from `carriers`.
+
+    `numbers` are their places among all letters, where they come to a step; at the start they have that of their
+    source. Tasks get no source and no sink, with addresses and passwords.
+    """
+
+    route: str
+    title: str | None
+    decode: Decoder
+    source: int
+    numbers: tuple[int, ...]
+    messages: tuple[Message, ...]
+    carriers: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, entrances: Sequence[tuple[int, Entrance]], source: int) -> Letters:
+        first = entrances[0][1]
+        numbers, found = zip(*entrances, strict=True)
+        stage, reader = first.stage, first.reader
+        route, title = (reader.route, None) if stage is None else (stage.route, stage.title)
+        return cls(route, title, Decoder(reader), source, numbers,
+                   tuple(one.message for one in found), tuple(one.carrier for one in found))  # fmt: skip
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.carriers))
+
+
+class LetterReader:
+    def entering(self, piece: Letters) -> Iterator[Entering]:
+        arrived, every = _arrived(piece), np.arange(len(piece.messages))
+        good, failures = piece.decode(replace(arrived, bodies=pa.array(piece.carriers, pa.binary())))
+        lineage = [message.lineage for message in piece.messages]
+        parts = Parts((), *(np.array([getattr(part, name) if part else -1 for part in lineage])
+                            for name in ("index", "count")))  # fmt: skip
+        attempt = arrived.attempts(piece.route, every)
+        block = Block(arrived, every, good.scope, good.table, every, parts, attempt=attempt)
+        yield Entering(piece.route, block.take(good.origin), failures, piece.title)
+
+
+def _arrived(piece: Letters) -> Arrived:
+    messages = piece.messages
+    places = [message.position for message in messages]
+    topics, partitions, offsets = ([getattr(place, name) for place in places]
+                                   for name in ("topic", "partition", "offset"))  # fmt: skip
+    paths = [[] if piece.title is None else [number] for number in piece.numbers]
+    order = [{"source": piece.source, "topic": place.topic, "partition": place.partition, "offset": place.offset,
+              "path": path} for place, path in zip(places, paths, strict=True)]  # fmt: skip
+    tried = [{"route": message.journey.tried[0], "count": message.journey.tried[1] + 1} for message in messages]
+    return Arrived(
+        pa.array([message.raw for message in messages], pa.binary()), pa.array(topics, pa.string()),
+        np.array(partitions, np.int64), np.array(offsets, np.int64),
+        pa.array([message.time for message in messages], ENVELOPE.field("time").type),
+        _maps(messages, HEADERS), _maps(messages, ATTACHMENTS),
+        pa.array([message.id for message in messages], pa.string()), piece.source, pa.array(order, ORDERS),
+        pa.array([message.lineage.parent if message.lineage else None for message in messages], pa.string()),
+        tried=pa.array(tried, TRIES),
+    )  # fmt: skip
+
+
+def _maps(messages: Sequence[Message], name: str) -> pa.Array:
+    return pa.array([list(getattr(message, name).items()) for message in messages], ENVELOPE.field(name).type)
+
+
+@dataclass(frozen=True)
+class Given:
+    """Pieces, and who reads them."""
+
+    reader: Reader
+    pieces: Sequence[Sized]
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """What a pass reads: pieces, and the rows of DataFrames."""
+
+    given: Sequence[Given] = ()
+    rows: DataFrame | None = None
