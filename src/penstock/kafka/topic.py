@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from penstock.confluent import GONE, KafkaError, KafkaException, NewTopic, TopicPartition
+from penstock.confluent import CHOOSING, GONE, KafkaError, KafkaException, NewTopic, TopicPartition
 from penstock.endpoints.kafka import EARLIEST, LATEST, Offsets
 from penstock.errors import BadEndpoint, did_you_mean
 from penstock.kafka.client import ANSWER_SECONDS, Place, Trouble, admin
@@ -111,8 +111,7 @@ _STARTING = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.NOT_LEADER_FOR_PARTITION,
+    *CHOOSING,
 )
 
 

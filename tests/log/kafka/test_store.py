@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +240,30 @@ def test_a_topic_that_kafka_lost_is_named(kafka: Broker, settings: Settings, tmp
         Log(tmp_path, settings)
     with Log(tmp_path / "third", settings) as log, pytest.raises(BadTopic, match="has 2 partitions, not 3"):
         log.create("t", 3)
+
+
+def test_a_leader_that_has_not_heard_of_its_epoch_is_asked_again(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Kafka answers for moments when a topic was deleted and is made again."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    from penstock.log.kafka.connection import Connection
+
+    ask, refusals = Connection._ask_offsets, [KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH]
+
+    def refused_at_first(self: Connection, places: Sequence[Any], which: Any) -> dict[Any, Future[Any]]:
+        if not refusals:
+            return ask(self, places, which)
+        refused: Future[Any] = Future()
+        refused.set_exception(KafkaException(KafkaError(refusals.pop())))
+        return dict.fromkeys(places, refused)
+
+    monkeypatch.setattr(Connection, "_ask_offsets", refused_at_first)
+    with Log(tmp_path, settings) as log:
+        log.create("t", 2)
+        assert push(log, b"a") == 0
+    assert not refusals
 
 
 def test_a_wrong_address_is_named(tmp_path: Path) -> None:

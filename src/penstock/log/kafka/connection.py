@@ -6,10 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from penstock.confluent import SILENT, KafkaError, KafkaException, OffsetSpec, TopicPartition, said
+from penstock.confluent import CHOOSING, SILENT, KafkaError, KafkaException, OffsetSpec, TopicPartition, said
 from penstock.log.errors import LogError
 from penstock.log.frame import Frame
 from penstock.log.kafka import client
@@ -25,7 +26,8 @@ WATCH_EVERY = 5.0
 SETTLE = 0.5
 """Seconds in which nothing may arrive in a partition before its end is believed, after a producer was lost."""
 _TICK = 0.1
-_CHOOSING = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART)
+_PAUSE = 0.05
+_PASSING = (*CHOOSING, KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 class Served(Protocol):
@@ -137,10 +139,16 @@ class Connection:
             asked = self._ask_offsets(places, which)
             try:
                 return [asked[place].result().offset for place in places]
-            except KafkaException as error:  # a leader that is being chosen is one soon
-                if error.args[0].code() not in _CHOOSING or time.monotonic() > deadline:
+            except KafkaException as error:
+                if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
                     raise client.unavailable(self.kafka, doing, said(error)) from None
-            time.sleep(0.05)
+            time.sleep(_PAUSE)
+            self._ask_leaders()
+
+    def _ask_leaders(self) -> None:
+        """Of a topic that was deleted and made again the client may still know who led the old one."""
+        with suppress(KafkaException):  # what is wrong is said by the next question
+            self._admin.list_topics(timeout=self.kafka.timeout)
 
     def _ask_offsets(self, places: Sequence[Any], which: Any) -> dict[Any, Future[Any]]:
         asked: dict[Any, Future[Any]] = self._admin.list_offsets(
