@@ -219,8 +219,20 @@ def test_scale_factors_go_to_peers_that_have_them(tmp_path: Path) -> None:
 def test_the_messages_of_a_run_are_listed_once() -> None:
     asked = settings("good", workloads=("BL", "RT-1-A", "MT-3-A", "MDS-1-A"), messages=1000)
     peers = [FakePeer("good"), FakePeer("slow", one_by_one=True)]
-    wanted = [(one.model, one.messages) for one in amounts(asked, peers)]
-    assert wanted == [("orders", 10), ("customers", 1500), ("orders", 1000), ("orders", 125)]
+    wanted = [(one.model, one.messages, one.spelling) for one in amounts(asked, peers)]
+    assert wanted == [
+        ("orders", 10, "mixed"), ("customers", 1500, "mixed"),
+        ("orders", 1000, "spaced"), ("customers", 1500, "spaced"), ("orders", 125, "spaced"),
+    ]  # fmt: skip
+
+
+def test_a_run_with_two_spellings_measures_plain_workloads_in_both(tmp_path: Path) -> None:
+    asked = settings("good", workloads=("BL", "RT-1-A"), size=(1,), forks=1, spellings=("spaced", "compact"))
+    run, _ = go(tmp_path, asked)
+    assert {(s.workload, s.size, s.spelling) for s in run.samples()} == {
+        ("BL", None, "spaced"), ("BL", None, "compact"), ("RT-1-A", None, "spaced"), ("RT-1-A", None, "compact"),
+        ("BL", 1, "spaced"), ("RT-1-A", 1, "spaced"),
+    }  # fmt: skip
 
 
 def test_the_time_that_is_left_is_that_of_the_same_peers(tmp_path: Path) -> None:

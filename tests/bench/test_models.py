@@ -11,6 +11,7 @@ from lxml import etree
 
 from penstock.bench import messages as making
 from penstock.bench.models import MODELS, SCHEMAS, BadModel, model_files
+from penstock.bench.spelling import COMPACT, SPACED
 from penstock.bench.tpch import table
 from penstock.bench.variants import as_csv, as_xml
 from penstock.schema import DOUBLE, INTEGER, STRING, Array, Struct, Type, schema
@@ -35,7 +36,8 @@ def test_the_sizes_are_those_of_the_files(tables: Path, model: str) -> None:
 
 def test_sizes_are_about_those_of_the_paper(tables: Path) -> None:
     def size(model: str) -> float:
-        return model_files(tables, model, SCALE, 1 if model.startswith("scaled") else None).bytes_per_message
+        count = 1 if model.startswith("scaled") else None
+        return model_files(tables, model, SCALE, count, COMPACT).bytes_per_message
 
     assert 250 < size("orders") < 354
     assert 270 < size("customers") < 310
@@ -53,10 +55,13 @@ def test_files_are_slices_in_order(tables: Path) -> None:
 
 
 @pytest.mark.parametrize("model", ["orders", "multi", "nested", "entries", "sequences-10"])
-def test_lines_have_no_spaces_between_values_and_the_shortest_numbers(tables: Path, model: str) -> None:
-    for path in model_files(tables, model, SCALE, 50).paths:
+@pytest.mark.parametrize(("spelling", "separators"), [(SPACED, (", ", ": ")), (COMPACT, (",", ":"))])
+def test_lines_are_as_json_dumps_writes_them_or_compact(
+    tables: Path, model: str, spelling: str, separators: tuple[str, str]
+) -> None:
+    for path in model_files(tables, model, SCALE, 50, spelling).paths:
         for line in path.read_text().splitlines():
-            assert json.dumps(json.loads(line), separators=(",", ":")) == line
+            assert json.dumps(json.loads(line), separators=separators) == line
 
 
 def test_amounts_are_the_doubles_nearest_to_the_cents(tables: Path) -> None:
@@ -247,7 +252,7 @@ def test_schemas_of_parts_have_all_their_fields(tables: Path, model: str) -> Non
 
 
 def test_files_are_written_once_and_only_as_a_whole(tables: Path) -> None:
-    leftover = tables / "scale-0.01" / "orders" / "77.partial"
+    leftover = tables / "scale-0.01" / "orders" / "77-spaced.partial"
     leftover.mkdir(parents=True)
     (leftover / "part-9.jsonl").write_text("torn")
     first = model_files(tables, "orders", SCALE, 77)

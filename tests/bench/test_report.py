@@ -17,7 +17,7 @@ from penstock.bench.report.figures import PLOTS, draw
 from penstock.bench.report.questions import answers, human_bytes
 from penstock.bench.report.results import Results, ratio
 from penstock.bench.report.style import DARK, LIGHT
-from penstock.bench.report.tables import cores, everything
+from penstock.bench.report.tables import cores, everything, spellings
 from penstock.bench.report.targets import MET, MISSED, UNKNOWN, Target, targets
 from penstock.bench.rundirectory import FAILED, MISSING, RIGHT, WRONG, Run, Verdict
 from penstock.bench.samples import Sample
@@ -86,7 +86,7 @@ def small(directory: Path, rates: dict[tuple[str, Cell], float], **settings: obj
         run.add_samples([
             replace(
                 SAMPLE, peer=peer, workload=cell.workload, users=cell.users, batch=cell.batch, size=cell.size,
-                cores=cell.cores, messages=1000, bytes=1000 * size, seconds=1000 / rate,
+                cores=cell.cores, messages=1000, bytes=1000 * size, seconds=1000 / rate, spelling=cell.spelling,
             )
         ])  # fmt: skip
     return Results(run)
@@ -260,6 +260,28 @@ def test_peers_that_deliver_different_counts_are_named(tmp_path: Path) -> None:
     assert results.differing_counts() == []
     results.run.add_samples([replace(SAMPLE, workload="BL", users=None, peer="python", delivered=999)])
     assert Results(results.run).differing_counts() == ["BL 2 cores: 1,000 on camel and penstock, 999 on python"]
+
+
+def test_spellings_are_compared_where_there_are_both(tmp_path: Path) -> None:
+    rates = {("penstock", Cell(name)): spaced for name, spaced in (("BL", 90.0), ("RT-1-A", 70.0))}
+    rates |= {("penstock", Cell(name, spelling="compact")): 100.0 for name in ("BL", "RT-1-A")}
+    results = small(tmp_path / "both", rates, spellings=("spaced", "compact"))
+    table = spellings(results)
+    assert table is not None
+    assert [(row[0].text, row[1].text) for row in table.rows] == [("BL", "0.90 ×"), ("RT-1-A", "0.70 ×")]
+    text = "every workload: JSON with spaces at least 0.8 of compact JSON"
+    assert found(results, text) == Target(text, "RT-1-A 0.70", MISSED)
+    alone = small(tmp_path / "alone", {("penstock", Cell("BL")): 90.0})
+    assert spellings(alone) is None
+    assert found(alone, text) == Target(text, "0 of 1 workloads are measured", UNKNOWN)
+
+
+def test_the_slowest_beside_camel_is_named(tmp_path: Path) -> None:
+    text = "no workload slower than Camel"
+    rates = {("penstock", "BL"): 300.0, ("camel", "BL"): 100.0, ("penstock", "LB-2"): 150.0, ("camel", "LB-2"): 100.0}
+    assert found(small(tmp_path / "met", plain(rates)), text) == Target(text, "least 1.50, LB-2", MET)
+    slower = {**rates, ("penstock", "LB-2"): 50.0}
+    assert found(small(tmp_path / "missed", plain(slower)), text) == Target(text, "LB-2 0.50", MISSED)
 
 
 def test_cores_are_compared_where_there_are_several(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ SAMPLE = Sample(
     run="r", peer="camel", peer_version="4", workload="RT-1-A", users=2, batch=None, size=None, cores=2,
     messages=1000, bytes=250_000, fork=0, iteration=0, warmup=False, seconds=0.5, delivered=1000, filtered=0,
     fork_seconds=1.0, load_seconds=0.1, work_seconds=2.0, verify_seconds=0.1, machine="m", versions="v",
-    commit=None, time=1.0,
+    commit=None, time=1.0, spelling="spaced",
 )  # fmt: skip
 
 

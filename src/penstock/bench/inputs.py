@@ -30,7 +30,7 @@ class Messages:
         if wanted not in self.known:
             from penstock.bench.models import model_files
 
-            made = model_files(self.directory, wanted.model, wanted.scale, wanted.messages)
+            made = model_files(self.directory, wanted.model, wanted.scale, wanted.messages, wanted.spelling)
             names = tuple(str(Path(path).absolute()) for path in made.paths)
             self.known[wanted] = Inputs(names, made.messages, made.bytes)
         return self.known[wanted]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.bench.messages import FAMILIES, HEAD, TAIL, Messages, NotEnough, Tables
+from penstock.bench.spelling import SPACED, respelled
 from penstock.bench.tpch import COLUMNS, scale_directory
 from penstock.bench.variants import VARIANTS
 from penstock.errors import PenstockError, did_you_mean
@@ -25,6 +26,10 @@ NUMBERS = {
 _DISTANCE_OF_DUPLICATES = 100_000
 _SIZES = "_sizes.json"  # Spark leaves out files whose name starts so
 _NAME = re.compile(r"(?P<family>[a-z]+)(-(?P<number>[1-9][0-9]*))?(-(?P<variant>xml|csv))?")
+
+
+Form = Callable[[Iterable[bytes]], Iterator[bytes]]
+"""Makes of compact JSON lines what is written."""
 
 
 class BadModel(PenstockError):
@@ -44,7 +49,9 @@ class ModelFiles:
         return self.bytes / self.messages
 
 
-def model_files(directory: Path, model: str, scale: float, messages: int | None = None) -> ModelFiles:
+def model_files(
+    directory: Path, model: str, scale: float, messages: int | None = None, spelling: str = SPACED
+) -> ModelFiles:
     """The messages of a model, one per line, in up to four files below `directory`.
 
     `messages` counts orders where messages are made of parts or groups of them (collections, fields, entries,
@@ -54,13 +61,14 @@ def model_files(directory: Path, model: str, scale: float, messages: int | None 
     family, number, variant = _parsed(model)
     if messages is not None and messages < 1:
         raise BadModel(f"{messages} messages of {model!r} are none", fix="ask for one or more")
-    target = scale_directory(directory, scale) / model / ("all" if messages is None else str(messages))
+    count = "all" if messages is None else str(messages)
+    target = scale_directory(directory, scale) / model / (count if variant in VARIANTS else f"{count}-{spelling}")
     if not target.exists():
         try:
             made = FAMILIES[family](Tables(directory, scale), messages, number)
         except NotEnough as error:
             raise BadModel(f"{model!r}: {error}", fix="take a larger scale or another number of messages") from None
-        _write(target, made, variant, model)
+        _write(target, made, variant, model, VARIANTS[variant][1] if variant in VARIANTS else respelled(spelling))
     sizes = json.loads((target / _SIZES).read_text())
     return ModelFiles(tuple(target / name for name in sizes["files"]), sizes["messages"], sizes["bytes"])
 
@@ -75,11 +83,10 @@ def _parsed(model: str) -> tuple[str, int, str]:
     return family, int(number or _DISTANCE_OF_DUPLICATES), variant or "jsonl"
 
 
-def _write(target: Path, made: Messages, variant: str, model: str) -> None:
+def _write(target: Path, made: Messages, variant: str, model: str, form: Form) -> None:
     staging = target.with_name(target.name + ".partial")
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir(parents=True)
-    form: Callable[[Iterable[bytes]], Iterator[bytes]] = VARIANTS[variant][1] if variant in VARIANTS else iter
     units = -(-made.units // FILES)
     paths = []
     for number, first in enumerate(range(0, made.units, units)):

@@ -14,6 +14,7 @@ from penstock.bench import machine
 from penstock.bench import samples as store
 from penstock.bench.samples import Sample
 from penstock.bench.schedule import Cell, Settings
+from penstock.bench.spelling import COMPACT
 from penstock.errors import BadBenchmark, did_you_mean
 
 RIGHT, WRONG, MISSING, FAILED = "right", "wrong", "missing", "failed"
@@ -41,10 +42,11 @@ class Failure:
     cores: int
     fork: int
     reason: str
+    spelling: str = COMPACT
 
     @property
     def cell(self) -> Cell:
-        return Cell(self.workload, self.users, self.batch, self.size, self.cores)
+        return Cell(self.workload, self.users, self.batch, self.size, self.cores, self.spelling)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from penstock.bench.schedule import Cell
+from penstock.bench.spelling import COMPACT
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class Sample:
     """One iteration, with all that is needed to understand it later.
 
     The seconds of fork, load, work and verify are the phases of the whole fork (figure 3 of EIPBench), so they are the
-    same in all its iterations.
+    same in all its iterations. Without a spelling it is of a run that knew only compact JSON.
     """
 
     run: str
@@ -44,10 +45,11 @@ class Sample:
     versions: str
     commit: str | None
     time: float
+    spelling: str = COMPACT
 
     @property
     def cell(self) -> Cell:
-        return Cell(self.workload, self.users, self.batch, self.size, self.cores)
+        return Cell(self.workload, self.users, self.batch, self.size, self.cores, self.spelling)
 
     @property
     def rate(self) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from penstock.bench.spelling import COMPACT, MIXED, SPACED
 from penstock.bench.workload import CARS, WORKLOADS, Workload
 
 USERS_WORKLOADS = ("RT-1-A", "RT-1-B", "SP-B")
@@ -24,6 +25,7 @@ class Cell:
     """A workload with its scale factors; `users` and `batch` are numbers (2^omega, 2^beta), `size` is eta.
 
     Without users a peer has as many producers of messages as cores; without a batch it hands over what it likes.
+    `spelling` is how the messages are written as JSON.
     """
 
     workload: str
@@ -31,6 +33,7 @@ class Cell:
     batch: int | None = None
     size: int | None = None
     cores: int = 2
+    spelling: str = SPACED
 
     def __str__(self) -> str:
         return self.described()
@@ -41,6 +44,7 @@ class Cell:
             f"batches of {self.batch:,}" if self.batch is not None else "",
             f"size {self.size}" if self.size is not None else "",
             counted(self.cores, "core") if with_cores else "",
+            "" if self.spelling == SPACED else f"{self.spelling} JSON",
         ]
         return " ".join(filter(None, [self.workload, ", ".join(filter(None, factors))]))
 
@@ -72,6 +76,7 @@ class Settings:
     batch: tuple[int, ...] = ()
     size: tuple[int, ...] = ()
     cores: tuple[int, ...] = (2,)
+    spellings: tuple[str, ...] = (SPACED,)
     forks: int = 3
     warmup: int = 4
     warmup_seconds: float = 10.0
@@ -89,7 +94,7 @@ class Settings:
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Settings:
         values: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in stored.items()}
-        return cls(**values)
+        return cls(**{"spellings": (COMPACT,), **values})  # a run that says nothing of it had no other
 
 
 FULL = Settings((), (), users=tuple(range(7)), batch=tuple(range(0, 21, 2)), size=(*range(1, 15), 20))
@@ -100,13 +105,14 @@ QUICK = Settings(
 
 
 def schedule(settings: Settings) -> tuple[Cell, ...]:
-    """Every cell once: the plain workloads first, then users, batches and sizes."""
+    """Every cell once: the plain workloads first, in all spellings, then users, batches and sizes."""
     return tuple(dict.fromkeys(cell for cores in settings.cores for cell in _cells(settings, cores)))
 
 
 def _cells(settings: Settings, cores: int) -> Iterator[Cell]:
-    plain = [Cell(name, cores=cores) for name in settings.workloads]
-    yield from plain
+    plain = [Cell(name, cores=cores, spelling=settings.spellings[0]) for name in settings.workloads]
+    for cell in plain:
+        yield from (replace(cell, spelling=spelling) for spelling in settings.spellings)
     for omega in settings.users:
         for cell in _scaled(plain, settings, USERS_WORKLOADS):
             yield replace(cell, users=2**omega)
@@ -133,6 +139,7 @@ class Amount:
     model: str
     messages: int
     scale: float = field(compare=False)
+    spelling: str = SPACED
 
 
 def amount(cell: Cell, settings: Settings, one_by_one: bool) -> Amount:
@@ -151,17 +158,17 @@ def amount(cell: Cell, settings: Settings, one_by_one: bool) -> Amount:
     messages = max(workload.fewest, messages // workload.work)
     if cell.batch is not None and not one_by_one:
         messages = min(messages, cell.batch * _BATCHES)
-    return _amount(cell.model, messages)
+    return _amount(cell.model, messages, cell.spelling)
 
 
 def checked_amount(workload: Workload, settings: Settings) -> Amount:
-    """The few messages that answers are checked on."""
-    return _amount(workload.model, max(workload.fewest, settings.checked // weight(workload)))
+    """The few messages that answers are checked on: in both spellings, one line so, the next so."""
+    return _amount(workload.model, max(workload.fewest, settings.checked // weight(workload)), MIXED)
 
 
 def table_amount(table: str, model: Amount) -> Amount:
     """A table in memory is whole: the customers of the scale factor."""
-    return Amount(table, int(model.scale * _ORDERS_PER_SCALE / 10), model.scale)
+    return Amount(table, int(model.scale * _ORDERS_PER_SCALE / 10), model.scale, model.spelling)
 
 
 def weight(workload: Workload) -> int:
@@ -169,9 +176,9 @@ def weight(workload: Workload) -> int:
     return _HEAVY.get(workload.model, 1)
 
 
-def _amount(model: str, messages: int) -> Amount:
+def _amount(model: str, messages: int, spelling: str) -> Amount:
     scale = next((s for s in (0.01, 0.1, 1.0) if messages <= s * _ORDERS_PER_SCALE), 10.0)
-    return Amount(model, messages, scale)
+    return Amount(model, messages, scale, spelling)
 
 
 def default_workloads(quick: bool) -> tuple[str, ...]:

@@ -127,5 +127,5 @@ def _sample(run: Run, fork: Fork, inputs: Inputs, result: Result, line: dict[str
         delivered=sum(line["delivered"].values()), filtered=line.get("filtered", 0),
         fork_seconds=result.fork_seconds, load_seconds=result.load_seconds, work_seconds=result.work_seconds,
         verify_seconds=result.verify_seconds, machine=run.facts["machine"], versions=run.facts["versions"],
-        commit=run.facts["commit"], time=time.time(),
+        commit=run.facts["commit"], time=time.time(), spelling=cell.spelling,
     )  # fmt: skip

@@ -50,7 +50,7 @@ def _numbered(name: str, count: int) -> tuple[str, ...]:
 
 
 _ALL = (
-    Workload("BL", "baseline: unchanged to one channel", BASELINE, "orders", _OUT),
+    Workload("BL", "baseline: decoded, and unchanged to one channel", BASELINE, "orders", _OUT),
     Workload("RT-1-A", "content-based router: a simple condition", ROUTING, "orders", ("cheap", "rest")),
     Workload(
         "RT-1-B", "content-based router: five branches", ROUTING, "orders",

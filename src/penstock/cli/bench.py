@@ -29,6 +29,9 @@ Users = Annotated[str | None, typer.Option(help="Concurrent users 2^omega: omega
 Batch = Annotated[str | None, typer.Option(help="Messages in a batch 2^beta: beta, like 0..20")]
 Size = Annotated[str | None, typer.Option(help="Size of messages: eta, like 1..20")]
 Cores = Annotated[str | None, typer.Option(help="Numbers of cores, like 1,2")]
+Spellings = Annotated[
+    str | None, typer.Option("--json", help="How messages are written: spaced, as json.dumps does, compact, or both.")
+]
 
 
 @commands.command("list")
@@ -49,7 +52,8 @@ def list_benchmarks() -> None:
 @commands.command()
 def data(
     quick: Quick = False, workloads: Workloads = None, peers: Peers = None, users: Users = None, batch: Batch = None,
-    size: Size = None, messages: Annotated[int | None, typer.Option(min=1, help="How many orders.")] = None,
+    size: Size = None, json: Spellings = None,
+    messages: Annotated[int | None, typer.Option(min=1, help="How many orders.")] = None,
     directory: Directory = Path(DIRECTORY),
 ) -> None:  # fmt: skip
     """Make all messages that a run with the same options needs; `run` makes what is not there."""
@@ -57,7 +61,7 @@ def data(
     from penstock.bench.inputs import Messages
     from penstock.bench.peers import PEERS
 
-    settings = _settings(quick, workloads, peers, users, batch, size, None, messages=messages)
+    settings = _settings(quick, workloads, peers, users, batch, size, None, json, messages=messages)
     source = Messages(directory)
     for wanted in amounts(settings, [PEERS[name] for name in settings.peers]):
         made = source.files(wanted)
@@ -73,6 +77,7 @@ def run(
     batch: Batch = None,
     size: Size = None,
     cores: Cores = None,
+    json: Spellings = None,
     forks: Annotated[int | None, typer.Option(min=1, help="Fresh processes for every number.")] = None,
     warmup: Annotated[int | None, typer.Option(min=0, help="Iterations that do not count.")] = None,
     warmup_seconds: Annotated[
@@ -92,10 +97,10 @@ def run(
             warmup_seconds = 0.0
         counts = {"forks": forks, "warmup": warmup, "warmup_seconds": warmup_seconds, "iterations": iterations,
                   "messages": messages, "limit": limit}  # fmt: skip
-        opened = create(directory, _settings(quick, workloads, peers, users, batch, size, cores, **counts))
+        opened = create(directory, _settings(quick, workloads, peers, users, batch, size, cores, json, **counts))
     else:
-        given = (quick, workloads, peers, users, batch, size, cores, forks, warmup, warmup_seconds, iterations,
-                 messages, limit)  # fmt: skip
+        given = (quick, workloads, peers, users, batch, size, cores, json, forks, warmup, warmup_seconds,
+                 iterations, messages, limit)  # fmt: skip
         if any(option not in (None, False) for option in given):
             raise typer.BadParameter("--resume takes the settings of its run: leave out all others but --directory")
         opened = reopen(directory, resume)
@@ -117,11 +122,12 @@ def report(
 
 def _settings(
     quick: bool, workloads: str | None, peers: str | None, users: str | None, batch: str | None, size: str | None,
-    cores: str | None, **counts: float | None,
+    cores: str | None, spellings: str | None, **counts: float | None,
 ) -> Settings:  # fmt: skip
     """What was asked for; a run of chosen workloads has only the scale factors that are asked for, too."""
     from penstock.bench import choice, machine, schedule
     from penstock.bench.peers import PEERS
+    from penstock.bench.spelling import SPELLINGS
     from penstock.bench.workload import WORKLOADS
 
     usual = schedule.QUICK if quick else schedule.FULL
@@ -138,6 +144,7 @@ def _settings(
         workloads=choice.names(workloads, WORKLOADS, "workload") or schedule.default_workloads(quick),
         peers=choice.names(peers, PEERS, "peer") or tuple(PEERS),
         cores=choice.numbers(cores, "--cores", 1, machine.cores()) or (min(2, machine.cores()),),
+        spellings=choice.names(spellings, SPELLINGS, "spelling of JSON") or usual.spellings,
         swept=workloads is not None,
         **changes,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.bench.peers import PEERS
 from penstock.bench.report.paper import FPGA_MEGABITS
@@ -94,7 +94,8 @@ def _shown(results: Results, factor: str, workload: str, as_volume: bool = False
 
 
 def scaled(results: Results, factor: str, workload: str, value: int) -> Cell:
-    return results.cell(workload, **{factor: value})
+    sizes: dict[str, Any] = {factor: value}
+    return replace(results.cell(workload), **sizes)
 
 
 def _takes(peer: str, factor: str) -> bool:

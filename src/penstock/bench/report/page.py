@@ -37,6 +37,7 @@ def page(results: Results, targets: Sequence[Target], answers: Sequence[Answer],
         _section("table-7", "EIPBench table 7", html_table(tables.beside_paper(results, paper.TABLE_7, paper.NOTE_7))),
         _section("workloads", "All workloads", *_workloads(results)),
         _cores(results),
+        _spellings(results),
         _section("figures", "Figures", *map(_figure, figures)),
         _section("phases", "Phases", html_table(tables.phases(results))),
         _absences(results),
@@ -101,6 +102,13 @@ def _cores(results: Results) -> str:
     return _section("cores", f"From {few} to {many} cores", html_table(table))
 
 
+def _spellings(results: Results) -> str:
+    table = tables.spellings(results)
+    if table is None:
+        return ""
+    return _section("spellings", "JSON with spaces against compact JSON", html_table(table))
+
+
 def _figure(drawn: Drawn) -> str:
     plot = drawn.plot
     gaps = f"<br>No result: {escape('; '.join(drawn.gaps))}." if drawn.gaps else ""
@@ -146,6 +154,7 @@ def _facts(results: Results) -> str:
         "warm-up": f"at least {settings.warmup} iterations and {settings.warmup_seconds:g} s",
         "iterations": str(settings.iterations),
         "messages": f"{settings.messages:,} orders, or about as many bytes of other models",
+        "JSON": ", ".join(settings.spellings),
         "samples": f"{len(results.samples):,} (samples.jsonl beside this report; {run.path})",
     }
     return "<dl>" + "".join(f"<dt>{escape(k)}</dt><dd>{escape(str(v))}</dd>" for k, v in facts.items()) + "</dl>"

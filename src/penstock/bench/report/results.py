@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from penstock.bench.rundirectory import MISSING, RIGHT, WRONG, Run
 from penstock.bench.samples import Sample
 from penstock.bench.schedule import Cell
+from penstock.bench.spelling import COMPACT, SPACED
 from penstock.bench.statistics import Throughput, throughput
 
 PENSTOCK, CAMEL = "penstock", "camel"
@@ -25,11 +26,11 @@ class Absent:
 
 
 class Results:
-    """What a run found. The tables use the largest number of cores of the run."""
+    """What a run found. The tables use the largest number of cores of the run, and its first spelling."""
 
     def __init__(self, run: Run) -> None:
         self.run, self.peers = run, run.settings.peers
-        self.cores = max(run.settings.cores)
+        self.cores, self.spelling = max(run.settings.cores), run.settings.spellings[0]
         self.samples = [sample for sample in run.samples() if not sample.warmup]
         self.verdicts, self.failures = run.verdicts(), run.failures()
         self.by_cell: defaultdict[tuple[str, Cell], list[Sample]] = defaultdict(list)
@@ -39,9 +40,9 @@ class Results:
 
     def cell(
         self, workload: str, users: int | None = None, batch: int | None = None, size: int | None = None,
-        cores: int | None = None,
+        cores: int | None = None, spelling: str | None = None,
     ) -> Cell:  # fmt: skip
-        return Cell(workload, users, batch, size, cores or self.cores)
+        return Cell(workload, users, batch, size, cores or self.cores, spelling or self.spelling)
 
     def throughput(self, peer: str, cell: Cell) -> Throughput | None:
         return self.known.get((peer, cell))
@@ -50,9 +51,9 @@ class Results:
         """The mean of a plain workload, in messages per second."""
         return self.mean(peer, self.cell(workload))
 
-    def median(self, peer: str, workload: str) -> float | None:
+    def median(self, peer: str, workload: str, spelling: str | None = None) -> float | None:
         """Of all iterations of all forks: what one of them met with on the machine counts for little."""
-        found = self.throughput(peer, self.cell(workload))
+        found = self.throughput(peer, self.cell(workload, spelling=spelling))
         return None if found is None else found.median
 
     def mean(self, peer: str, cell: Cell) -> float | None:
@@ -109,6 +110,11 @@ def _throughput(samples: Iterable[Sample]) -> Throughput:
     for sample in samples:
         forks[sample.fork].append(sample.rate)
     return throughput(forks)
+
+
+def spaced_of_compact(results: Results, peer: str, workload: str) -> float | None:
+    """The medians of JSON with spaces and of compact JSON, as a ratio."""
+    return ratio(results.median(peer, workload, SPACED), results.median(peer, workload, COMPACT))
 
 
 def ratio(numerator: float | None, denominator: float | None) -> float | None:

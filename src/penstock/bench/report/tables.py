@@ -8,7 +8,7 @@ from statistics import fmean
 
 from penstock.bench.peers import PEERS
 from penstock.bench.report.paper import COLUMNS, Printed
-from penstock.bench.report.results import CAMEL, PENSTOCK, VECTORISED, Results, ratio
+from penstock.bench.report.results import CAMEL, PENSTOCK, VECTORISED, Results, ratio, spaced_of_compact
 from penstock.bench.report.targets import Target
 from penstock.bench.schedule import counted
 from penstock.bench.workload import FAMILIES, WORKLOADS
@@ -74,6 +74,18 @@ def cores(results: Results) -> Table | None:
     rows = []
     for name in results.run.settings.workloads:
         fields = [_speedup(results, peer, name, counts[0], counts[-1]) for peer in results.peers]
+        if any(field.kind == NUMBER for field in fields):
+            rows.append((_workload(name), *fields))
+    return Table(("", *(PEERS[peer].title for peer in results.peers)), tuple(rows))
+
+
+def spellings(results: Results) -> Table | None:
+    """What is left of the rate with compact JSON when JSON is written with spaces, if the run had both."""
+    if len(results.run.settings.spellings) < 2:
+        return None
+    rows = []
+    for name in results.run.settings.workloads:
+        fields = [_times(spaced_of_compact(results, peer, name)) for peer in results.peers]
         if any(field.kind == NUMBER for field in fields):
             rows.append((_workload(name), *fields))
     return Table(("", *(PEERS[peer].title for peer in results.peers)), tuple(rows))

@@ -16,12 +16,14 @@ EUROPEAN = (body.customer.CACCTBAL > 0) & body.nations.any(
     (item.NNATIONKEY == body.customer.CNATIONKEY) & (item.NREGIONKEY == 3)
 )
 PRIORITY = call("concat", "priority-", call("substring", body.OORDERPRIORITY, 0, 1))
+NUMBERED = body.msgId >= 0
+"""True of all of them. What asks nothing of a message would not decode it, and all other systems do."""
 PRIORITIES = [f"priority-{number}" for number in range(1, 6)]
 STATUSES = [f"status-{letter}" for letter in "FOP"]
 
 
 def baseline(ends: Ends) -> App:
-    return ends.app("BL", Route("orders", ends.source()).to("out"))
+    return ends.app("BL", Route("orders", ends.source()).filter(NUMBERED).to("out"))
 
 
 def router(name: str, cases: dict[str, Column]) -> Callable[[Ends], App]:
@@ -38,7 +40,9 @@ def message_filter(name: str, condition: Column) -> Callable[[Ends], App]:
 
 def multicast(name: str, count: int) -> Callable[[Ends], App]:
     channels = [f"out-{number}" for number in range(1, count + 1)]
-    return lambda ends: ends.app(name, Route("orders", ends.source()).multicast(*channels), channels=channels)
+    return lambda ends: ends.app(
+        name, Route("orders", ends.source()).filter(NUMBERED).multicast(*channels), channels=channels
+    )
 
 
 def recipient_list(name: str, of: Column, known: list[str]) -> Callable[[Ends], App]:
@@ -48,7 +52,7 @@ def recipient_list(name: str, of: Column, known: list[str]) -> Callable[[Ends], 
 def load_balancer(count: int) -> Callable[[Ends], App]:
     channels = [f"route-{number}" for number in range(1, count + 1)]
     return lambda ends: ends.app(
-        f"LB-{count}", Route("orders", ends.source()).balance(*channels), channels=channels
+        f"LB-{count}", Route("orders", ends.source()).filter(NUMBERED).balance(*channels), channels=channels
     )
 
 
