@@ -17,8 +17,10 @@ from penstock.bench import rundirectory
 from penstock.bench.harness import amounts, measure
 from penstock.bench.inputs import Inputs, Messages
 from penstock.bench.peers.base import Say, on_cores
+from penstock.bench.process import Result
 from penstock.bench.rundirectory import FAILED, MISSING, RIGHT, WRONG, Run
 from penstock.bench.schedule import Amount, Cell, Settings
+from penstock.bench.timing import verify
 from penstock.bench.watch import State, Watch
 from penstock.errors import PenstockError
 
@@ -164,6 +166,14 @@ def test_counts_that_change_from_one_iteration_to_the_next_are_a_failure(tmp_pat
     run, _ = go(tmp_path, settings("uneven", workloads=("BL",)))
     assert run.samples() == []
     assert run.failures()["uneven", Cell("BL", cores=1)].reason == "its iterations deliver different counts"
+
+
+def test_channels_of_a_load_balancer_may_change_places() -> None:
+    turns = [{"route-1": 4, "route-2": 3, "route-3": 3}, {"route-1": 3, "route-2": 4, "route-3": 3}]
+    result = Result(iterations=[{"messages": 10, "delivered": delivered} for delivered in turns])
+    inputs = Inputs((), 10, 100)
+    assert verify("LB-3", result, inputs) is None
+    assert verify("RT-1-B", result, inputs) == "its iterations deliver different counts"
 
 
 def test_messages_that_cannot_be_made_are_a_failure(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from penstock.message import Message
 from penstock.reference import run as reference
 from penstock.reference.runner import Runner
 from penstock.route.route import Route as Building
+from penstock.spark import all_or_nothing, passes
 from penstock.spark import replay as on_spark
-from penstock.spark import rounds, together
 from penstock.spark.checkpoint import owned
 from penstock.spark.stream import run_stream
 from penstock.summary import Summary
@@ -148,10 +148,10 @@ def crash(*_: Any, **__: Any) -> None:
 
 
 MOMENTS = {
-    "computed": (together, "check_budget"),
-    "before it counts": (rounds.Rounds, "begin_replay"),
-    "before it is published": (together, "publish"),
-    "before it is remembered": (rounds.Rounds, "end_replay"),
+    "computed": (all_or_nothing, "check_budget"),
+    "before it counts": (passes.Passes, "begin_replay"),
+    "before it is published": (all_or_nothing, "publish"),
+    "before it is remembered": (passes.Passes, "end_replay"),
 }
 
 
@@ -166,7 +166,7 @@ def test_a_replay_that_dies_delivers_once_whoever_comes_next(
     streamed(app, tmp_path, spark)
     (tmp_path / "mended").touch()
     with monkeypatch.context() as patch:
-        for module in (on_spark, together):  # a process that is killed cleans nothing up
+        for module in (on_spark, all_or_nothing):  # a process that is killed cleans nothing up
             patch.setattr(module, "forget", lambda *_: None, raising=False)
         patch.setattr(where, name, crash)
         with pytest.raises(Crash):
@@ -193,8 +193,8 @@ def test_a_replay_that_dies_reaches_a_server_once_whoever_comes_next(
     streamed(app, tmp_path, spark)
     (tmp_path / "mended").touch()
     with monkeypatch.context() as patch:
-        patch.setattr(together, "forget", lambda *_: None)
-        patch.setattr(together, "publish", crash)
+        patch.setattr(all_or_nothing, "forget", lambda *_: None)
+        patch.setattr(all_or_nothing, "publish", crash)
         with pytest.raises(Crash):
             again(app, tmp_path, spark)
     abandoned = tmp_path / "position" / "penstock-staging" / "shop-replay-0123456789ab.01234567"
@@ -242,7 +242,7 @@ def test_a_record_that_was_changed_removes_nothing(
     streamed(app, tmp_path, spark)
     (tmp_path / "mended").touch()
     with monkeypatch.context() as patch:
-        patch.setattr(rounds.Rounds, "begin_replay", crash)
+        patch.setattr(passes.Passes, "begin_replay", crash)
         with pytest.raises(Crash):
             again(app, tmp_path, spark)
     precious.mkdir()

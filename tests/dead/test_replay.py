@@ -20,8 +20,8 @@ from penstock.dead.store import Directory, Store, letters, locked, store_of
 from penstock.endpoints.base import Sink
 from penstock.errors import PenstockError
 from penstock.message import DeadLetter, Message, Position
+from penstock.spark import all_or_nothing
 from penstock.spark import replay as on_spark
-from penstock.spark import together
 from penstock.spark.run import run_batch
 from penstock.summary import Step
 from tests.database import Database
@@ -121,10 +121,10 @@ def held(home: Path, postgres: Database) -> tuple[Any, ...]:
 
 # What a replay does, in its order, and whether the letters are taken by then.
 MOMENTS = {
-    "computing": (together, "_joined", False),
-    "sealing": (together.Whole, "seal", False),
+    "computing": (all_or_nothing, "_joined", False),
+    "sealing": (all_or_nothing.Whole, "seal", False),
     "recording": (Directory, "write", False),
-    "publishing": (together, "publish", True),
+    "publishing": (all_or_nothing, "publish", True),
 }
 
 
@@ -140,7 +140,7 @@ def test_a_replay_that_dies_changes_nothing_or_is_finished(
     # A process that is killed cleans nothing up.
     monkeypatch.setattr(on_spark, "forget", lambda *_: None, raising=False)
     with monkeypatch.context() as patch:
-        patch.setattr(together, "forget", lambda *_: None)
+        patch.setattr(all_or_nothing, "forget", lambda *_: None)
         patch.setattr(where, name, crash)
         with pytest.raises(Crash):
             replay(app, store_of(app), stored(app)[:2], "step", spark=spark)
@@ -212,13 +212,13 @@ def test_conditions_are_over_the_record_of_a_letter() -> None:
 
 KILLED = """\
 import os, signal, sys
-from penstock.spark import together
+from penstock.spark import all_or_nothing
 from penstock.dead import store
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
-setattr(*{"before": (store.Directory, "write"), "after": (together, "publish")}[sys.argv.pop(1)], die)
+setattr(*{"before": (store.Directory, "write"), "after": (all_or_nothing, "publish")}[sys.argv.pop(1)], die)
 from penstock.cli.main import main
 main()
 """

@@ -22,7 +22,7 @@ from penstock.spark.write.intent import KEPT_INTENTS, StagedFile
 from penstock.spark.write.outlets import Target, targets
 from penstock.spark.write.postgres import load, prepare
 from penstock.spark.write.staging import Staging
-from penstock.spark.write.task import TaskWriter
+from penstock.spark.write.staging_files import TaskWriter
 from tests.database import Database
 
 ORDER = Json(

@@ -67,7 +67,7 @@ def test_what_is_sent_is_what_tasks_need(tmp_path: Path) -> None:
     folders = {name.split("/")[1] for name in names if name.count("/") > 1}
     engine = {"expr", "formats", "kernel", "patterns", "plan", "reference", "route", "spark", "yaml"}
     assert folders == engine | {"dead", "endpoints", "kafka", "log"}
-    assert {"penstock/__init__.py", "penstock/spark/write/task.py"} <= set(names)
+    assert {"penstock/__init__.py", "penstock/spark/write/staging_files.py"} <= set(names)
 
 
 def test_an_app_of_the_benchmark_is_sent_when_it_runs(tmp_path: Path) -> None:

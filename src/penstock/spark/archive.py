@@ -63,7 +63,7 @@ def tried(file: Path) -> Path:
 def _train_in_background() -> None:
     with suppress(OSError):
         subprocess.Popen(
-            [sys.executable, "-m", "penstock.spark.training"],
+            [sys.executable, "-m", "penstock.spark.make_archive"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -12,46 +12,46 @@ from penstock.kernel.state.step import state_steps
 from penstock.patterns.key import HOLD
 from penstock.plan.plan import Plan
 from penstock.spark.checkpoint import check_whole, owned, state_of
-from penstock.spark.rounds import Rounds
+from penstock.spark.passes import Passes
 from penstock.spark.state.table import StateTable
 from penstock.spark.upgrade import check_kept, check_same
 from penstock.spark.write.intent import Journal
 from penstock.spark.write.outlets import targets
-from penstock.spark.write.ready import made_ready
+from penstock.spark.write.preparing import prepared
 from penstock.spark.write.staging import Staging, remove_staged
 
 
 @contextmanager
-def beside(plan: Plan, checkpoint: str) -> Iterator[Rounds | None]:
+def beside(plan: Plan, checkpoint: str) -> Iterator[Passes | None]:
     """Hold the checkpoint, with all that was computed there published. None if the app keeps no state."""
     place = os.path.abspath(checkpoint)
     if not os.path.isdir(place):
         raise BadEndpoint(f"there is no checkpoint {place}", fix="check the path; it is relative to where you run")
     with owned(place, f"a replay of app {plan.name!r}"):
         check_whole(place)
-        yield _rounds(plan, place) if plan.remembers else None
+        yield _passes(plan, place) if plan.remembers else None
 
 
-def _rounds(plan: Plan, place: str) -> Rounds:
+def _passes(plan: Plan, place: str) -> Passes:
     if not os.path.isdir(state_of(place)):
         raise _unstarted(place)
-    journal, rounds = Journal(place), Rounds(plan, StateTable(state_of(place), HOLD))
+    journal, passes = Journal(place), Passes(plan, StateTable(state_of(place), HOLD))
     staging = Staging(f"{plan.name}-stop-{uuid.uuid4().hex[:8]}", journal.staging, journal.staging)
-    if rounds.is_interrupted:
-        rounds.finish_again(made_ready(targets(plan)), staging)
-    for parent in (staging.lasting, *map(staging.parent, rounds.targets({}).values())):
+    if passes.is_interrupted:
+        passes.finish_again(prepared(targets(plan)), staging)
+    for parent in (staging.lasting, *map(staging.parent, passes.targets({}).values())):
         remove_staged(parent, f"{plan.name}-replay-")  # of replays that never counted
-    newest = rounds.table.newest
+    newest = passes.table.newest
     if newest is None:
         raise _unstarted(place)
     for number in journal.after(newest):
         raise BadEndpoint(f"batch {number} of the stream at {place} is computed, and not published to its end",
                           fix="start the stream there once more, with --once; then replay")  # fmt: skip
-    contents = rounds.table.contents(journal.notes_after)
+    contents = passes.table.contents(journal.notes_after)
     check_same(place, plan, contents)
     for step in state_steps(plan, HOLD):
         check_kept(place, contents, step.title, step.algorithm.payload)
-    return rounds
+    return passes
 
 
 def _unstarted(place: str) -> BadEndpoint:

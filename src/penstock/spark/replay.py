@@ -21,21 +21,21 @@ from penstock.plan.build import build
 from penstock.plan.plan import Plan
 from penstock.reference.resume import STEP, Entrance, entrances
 from penstock.route.app import App
+from penstock.spark.all_or_nothing import Whole, computed, computed_beside
 from penstock.spark.beside import beside
 from penstock.spark.failure import stopped
-from penstock.spark.rounds import Rounds
+from penstock.spark.passes import Passes
 from penstock.spark.run import RunResult, summarized
 from penstock.spark.session import session
 from penstock.spark.ship import ship
 from penstock.spark.state.table import StateTable
 from penstock.spark.tasks.readers import Arrivals, Given, LetterReader, Letters
 from penstock.spark.tasks.run import TaskRun
-from penstock.spark.together import Whole, computed, computed_beside
 from penstock.spark.write.console import show
 from penstock.spark.write.intent import Intent, Journal
 from penstock.spark.write.outlets import Target, promised, targets
+from penstock.spark.write.preparing import prepared
 from penstock.spark.write.publish import Kept, publish
-from penstock.spark.write.ready import made_ready
 from penstock.spark.write.staging import Staging, remove_staged
 from penstock.summary import Summary
 
@@ -65,26 +65,26 @@ def replay(
     result = RunResult(Summary(app.name), {outlet.channel: [] for outlet in plan.outlets})
     if not found:
         return result
-    outlets = made_ready(promised(targets(plan)))
+    outlets = prepared(promised(targets(plan)))
     spark = spark or session(app.name)
     ship(spark)
     started = time.monotonic()
     arrivals = Arrivals([arriving_again(plan, found)])
     with ExitStack() as held:
         scratch = held.enter_context(tempfile.TemporaryDirectory(prefix="penstock-", ignore_cleanup_errors=True))
-        rounds = held.enter_context(beside(plan, checkpoint)) if checkpoint else None
+        passes = held.enter_context(beside(plan, checkpoint)) if checkpoint else None
         run, last = key or f"{app.name}-replay-{uuid.uuid4().hex[:12]}", lasting or scratch
-        if checkpoint and rounds is not None:  # whoever finishes it there looks for its rows there
+        if checkpoint and passes is not None:  # whoever finishes it there looks for its rows there
             last = Journal(os.path.abspath(checkpoint)).staging
         try:
-            if rounds is not None:
-                beginning = TaskRun(spark, plan, rounds.targets(outlets))
-                whole = computed_beside(rounds, beginning, arrivals, Staging(run, scratch, last))
+            if passes is not None:
+                beginning = TaskRun(spark, plan, passes.targets(outlets))
+                whole = computed_beside(passes, beginning, arrivals, Staging(run, scratch, last))
             else:
-                alone = Rounds(plan, StateTable(os.path.join(scratch, "state"), FLUSH)) if plan.remembers else None
+                alone = Passes(plan, StateTable(os.path.join(scratch, "state"), FLUSH)) if plan.remembers else None
                 beginning = TaskRun(spark, plan, outlets if alone is None else alone.targets(outlets))
                 whole = computed(beginning, arrivals, alone, run, scratch, last)
-            kept, waiting = _published(whole, rounds, record)
+            kept, waiting = _published(whole, passes, record)
         except (PySparkException, Py4JJavaError) as error:
             raise stopped("replay", error, fix="nothing was written: mend the cause and replay again") from error
     show(kept, outlets)
@@ -94,34 +94,34 @@ def replay(
 
 
 def _published(
-    whole: Whole, rounds: Rounds | None, record: Callable[[Intent], None] | None
+    whole: Whole, passes: Passes | None, record: Callable[[Intent], None] | None
 ) -> tuple[Kept, Mapping[str, int]]:
     """Written down, then published; and how many wait at each step after it."""
     intent = _lasting(whole.intent, whole.targets.values())
     try:
-        if record is not None or rounds is not None:
+        if record is not None or passes is not None:
             whole.seal()
         if record is not None:
             record(intent)
-        if rounds is not None:
-            rounds.begin_replay(intent)
+        if passes is not None:
+            passes.begin_replay(intent)
     except BaseException:
         whole.forget()
         raise
     kept = whole.publish()
-    return kept, whole.waiting if rounds is None else rounds.end_replay(intent)
+    return kept, whole.waiting if passes is None else passes.end_replay(intent)
 
 
 def finish(app: App, intent: Intent, lasting: str) -> None:
     """Publish what a replay has computed that died before its end; what is published already stays as it is."""
-    outlets = made_ready(promised(targets(app.plan)))
+    outlets = prepared(promised(targets(app.plan)))
     publish(intent, outlets, Staging(intent.key, lasting, lasting), again=True)
 
 
 def finish_beside(app: App, intent: Intent, checkpoint: str) -> bool:
     """The same for a replay into the state of a stream; False if it died before it counted there."""
-    with beside(build(app), checkpoint) as rounds:  # what was begun there is published now
-        return rounds is not None and rounds.table.has_replayed(intent.key)
+    with beside(build(app), checkpoint) as passes:  # what was begun there is published now
+        return passes is not None and passes.table.has_replayed(intent.key)
 
 
 def sweep(app: App, keys: str, lasting: str) -> None:

@@ -20,23 +20,23 @@ from penstock.patterns.key import FLUSH
 from penstock.plan.plan import Plan
 from penstock.plan.waiting import waits
 from penstock.route.app import App
+from penstock.spark.all_or_nothing import computed
 from penstock.spark.execute import Executed, finish
 from penstock.spark.failure import stopped
+from penstock.spark.passes import Passes
 from penstock.spark.read.advice import advice
 from penstock.spark.read.arrive import check_sources
-from penstock.spark.rounds import Rounds
 from penstock.spark.session import session
 from penstock.spark.ship import ship
 from penstock.spark.state.table import Snapshot, StateTable
 from penstock.spark.tasks.readers import Arrivals
 from penstock.spark.tasks.run import NO_STATE, TaskRun
-from penstock.spark.together import computed
+from penstock.spark.write.connections import keeping_connections
 from penstock.spark.write.console import show
-from penstock.spark.write.held import holding
 from penstock.spark.write.intent import Counts
 from penstock.spark.write.outlets import Target, targets
+from penstock.spark.write.preparing import prepared
 from penstock.spark.write.publish import Kept
-from penstock.spark.write.ready import made_ready
 from penstock.spark.write.staging import Staging
 from penstock.summary import Latency, Summary
 
@@ -64,7 +64,7 @@ BUCKET_BYTES = 256 << 20
 """Of all that is read, about: what a task of a step that remembers gets."""
 
 
-@holding()
+@keeping_connections()
 def run_batch(
     app: App, spark: SparkSession | None = None, progress: Callable[[Summary], None] | None = None
 ) -> RunResult:
@@ -72,7 +72,7 @@ def run_batch(
     plan = app.plan
     check_sources(plan.entries)
     outlets = targets(plan)
-    outlets = made_ready(outlets)
+    outlets = prepared(outlets)
     spark = spark or session(app.name)
     ship(spark)
     started = time.monotonic()
@@ -98,19 +98,19 @@ def _passes(
     plan: Plan, outlets: Mapping[int, Target], spark: SparkSession, key: str, scratch: str
 ) -> Iterator[Executed]:
     """One pass over everything; more of them while messages wait to be tried again."""
-    rounds = Rounds(plan, StateTable(os.path.join(scratch, "state"), FLUSH)) if waits(plan) else None
-    run = TaskRun(spark, plan, outlets if rounds is None else rounds.targets(outlets))
+    passes = Passes(plan, StateTable(os.path.join(scratch, "state"), FLUSH)) if waits(plan) else None
+    run = TaskRun(spark, plan, outlets if passes is None else passes.targets(outlets))
     arrivals = run.everything()
-    if rounds is None:
+    if passes is None:
         staging = Staging(key, scratch, scratch)
         snapshot = _nothing_yet(run, arrivals) if plan.remembers else NO_STATE
         intent, received = run.compute(arrivals, staging, snapshot)
         yield Executed(intent, received, finish(intent, plan, outlets, staging, first=True), staging)
     elif plan.error_budget is not None:  # whether the run stays within it is known only at its end
-        whole = computed(run, arrivals, rounds, key, scratch, scratch)
+        whole = computed(run, arrivals, passes, key, scratch, scratch)
         yield Executed(whole.intent, whole.received, whole.publish(first=True), whole.stagings[0], whole.waiting)
     else:
-        yield from rounds.until_quiet(run, arrivals, key, scratch)
+        yield from passes.until_quiet(run, arrivals, key, scratch)
 
 
 def _nothing_yet(run: TaskRun, arrivals: Arrivals) -> Snapshot:

@@ -25,11 +25,11 @@ from penstock.route.app import App
 from penstock.spark.checkpoint import check_whole, owned, state_of
 from penstock.spark.execute import Executed, finish
 from penstock.spark.failure import stopped
+from penstock.spark.passes import Passes
 from penstock.spark.read.arrive import Reading, check_files, check_sources, settle_beginnings, stream_of
 from penstock.spark.read.files import BYTES_PER_BATCH
 from penstock.spark.read.source import ROWS_PER_BATCH
 from penstock.spark.read.ticks import with_ticks
-from penstock.spark.rounds import Rounds
 from penstock.spark.run import RunResult, summarized
 from penstock.spark.session import session
 from penstock.spark.ship import ship
@@ -37,19 +37,19 @@ from penstock.spark.state.table import StateTable
 from penstock.spark.tasks.run import TaskRun
 from penstock.spark.tasks.stream import TaskStream
 from penstock.spark.upgrade import NOTHING, record, settle
+from penstock.spark.write.connections import keeping_connections
 from penstock.spark.write.console import show
-from penstock.spark.write.held import holding
 from penstock.spark.write.intent import Journal
 from penstock.spark.write.outlets import targets
+from penstock.spark.write.preparing import prepared
 from penstock.spark.write.publish import publish
-from penstock.spark.write.ready import made_ready
 from penstock.spark.write.staging import Staging
 from penstock.summary import Summary
 
 POLL_SECONDS = 0.2
 
 
-@holding()
+@keeping_connections()
 def run_stream(
     app: App,
     checkpoint: str | None = None,
@@ -78,11 +78,11 @@ def run_stream(
         held.enter_context(owned(place, f"a stream of app {app.name!r}"))
         check_whole(place)
         outlets = targets(plan)
-        outlets = made_ready(outlets)
+        outlets = prepared(outlets)
         spark = spark or session(app.name)
         ship(spark)
         reading = Reading(spark, os.path.join(place, "penstock-sources"), rows_per_batch, bytes_per_batch)
-        state = Rounds(plan, StateTable(state_of(place), HOLD, buckets)) if plan.remembers else None
+        state = Passes(plan, StateTable(state_of(place), HOLD, buckets)) if plan.remembers else None
         journal = Journal(place)
         settle_beginnings(plan.entries, reading, journal.has_begun, journal.has_batches)
         _check_offsets(spark)
@@ -114,7 +114,7 @@ def _check_offsets(spark: SparkSession) -> None:
                           fix="leave the setting out")  # fmt: skip
 
 
-def _settled(plan: Plan, place: str, journal: Journal, state: Rounds | None) -> str | None:
+def _settled(plan: Plan, place: str, journal: Journal, state: Passes | None) -> str | None:
     """What is different from the app that ran at this checkpoint before."""
     table = state.table if state is not None else None
     kept = table or (StateTable(state_of(place), HOLD) if os.path.isdir(state_of(place)) else None)
@@ -151,7 +151,7 @@ class _Batches:
     """What happens to each micro-batch, and the sum of what happened."""
 
     def __init__(
-        self, stream: TaskStream, scratch: str, state: Rounds | None, on_batch: Callable[[Summary], None] | None
+        self, stream: TaskStream, scratch: str, state: Passes | None, on_batch: Callable[[Summary], None] | None
     ) -> None:
         self.stream, self.scratch, self.state, self.on_batch = stream, scratch, state, on_batch
         self.plan, self.targets, self.journal = stream.run.plan, stream.run.targets, stream.journal

@@ -27,7 +27,7 @@ from penstock.spark.write import logs
 from penstock.spark.write.intent import StagedFile
 from penstock.spark.write.logs import append, prepared
 from penstock.spark.write.outlets import FRAMES, Target
-from penstock.spark.write.task import FrameWriter
+from penstock.spark.write.staging_files import FrameWriter
 from tests.log.checker import read_all
 from tests.log.simulated import SimulatedDisk
 

@@ -24,7 +24,7 @@ from penstock.spark.write.frames import staged_frames
 from penstock.spark.write.outlets import places_of, targets
 from penstock.spark.write.publish import Kept, _read_back
 from penstock.spark.write.staging import Staging
-from penstock.spark.write.task import TaskWriter
+from penstock.spark.write.staging_files import TaskWriter
 
 GIVEN = Message("m", b'{"id": 7}', headers={"old": "1", "secret": "x"})
 EXPECTED = {"old": "1", "id": "7", "note": "text"}

@@ -15,7 +15,7 @@ from penstock.spark.tasks import run as direct
 from penstock.spark.run import run_batch
 from penstock.spark.session import session
 from penstock.spark.write.outlets import targets
-from penstock.spark.write.task import TaskWriter
+from penstock.spark.write.staging_files import TaskWriter
 
 home = Path(sys.argv[1])
 beats = home / "beats"

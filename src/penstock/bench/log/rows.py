@@ -14,8 +14,7 @@ from penstock.envelope import BODY, OFFSET, PARTITION, TIME, TOPIC
 from penstock.kernel.block import Arrived
 from penstock.plan.plan import Entry
 from penstock.spark.read.logs import LogPieces, LogStream
-from penstock.spark.read.once import found
-from penstock.spark.read.pieces import ROWS_AT_ONCE, Sized
+from penstock.spark.read.pieces import ROWS_AT_ONCE, Sized, found
 from penstock.spark.read.shares import shares
 from penstock.spark.read.source import Unread, stream_source
 

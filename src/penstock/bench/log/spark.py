@@ -40,12 +40,12 @@ from penstock.plan.plan import Entry
 from penstock.spark.run import run_batch
 from penstock.spark.session import session
 from penstock.spark.stream import run_stream
-from penstock.spark.write.held import holding
+from penstock.spark.write.connections import keeping_connections
 from penstock.spark.write.intent import StagedFile
 from penstock.spark.write.logs import append, prepared
 from penstock.spark.write.outlets import Target, targets
 from penstock.spark.write.staging import Staging
-from penstock.spark.write.task import META, TaskWriter
+from penstock.spark.write.staging_files import META, TaskWriter
 
 READ, STREAM = "read", "log to log"
 TARGETS = {"reading against Parquet": 0.8, "log to log, messages/s": 250_000.0, "log to log against from_json": 1.5}
@@ -164,7 +164,7 @@ def stream_penstock(spark: SparkSession, inputs: Inputs, out: Path, rows: int) -
     run_stream(app_of(inputs, out / "log"), str(out / "position"), once=True, spark=spark, rows_per_batch=rows)
 
 
-@holding()
+@keeping_connections()
 def stream_by_hand(spark: SparkSession, inputs: Inputs, out: Path, rows: int) -> None:
     """Raw messages from the same source, `from_json`, and the same staging and appending of two branches."""
     plan = app_of(inputs, out / "log").plan

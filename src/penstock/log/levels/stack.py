@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from penstock.log.durable_level import Last
 from penstock.log.frame import Frame, Header
-from penstock.log.last import Last
 from penstock.log.levels.level import Ring, joined_bytes
 from penstock.log.levels.mapped import MappedRing
 from penstock.log.levels.memory import memory_level

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
+from penstock.log.durable_level import Last
 from penstock.log.errors import BadFrame, LogClosed, LogError, NotAcknowledged
 from penstock.log.frame import NOBODY, OFFSETS, SEVERAL, Frame, Run
-from penstock.log.last import Last
 from penstock.log.levels.shared import SharedMemory
 from penstock.log.levels.stack import Stack
 from penstock.log.partition.committing import CommittedPartition

@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from penstock.log.durable_level import Last
 from penstock.log.errors import LogError, NotAcknowledged
-from penstock.log.last import Last
 from penstock.log.levels.stack import Stack
 from penstock.log.partition.reading import ReadPartition, deleted
 from penstock.log.producers import Producers

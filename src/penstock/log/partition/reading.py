@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import numpy as np
 
+from penstock.log.durable_level import Last
 from penstock.log.errors import LogClosed, OffsetOutOfRange, TopicDeleted
-from penstock.log.last import Last
 from penstock.log.levels.stack import STORE, Stack
 from penstock.log.records import Ends, Reading
 from penstock.log.store.store import gone

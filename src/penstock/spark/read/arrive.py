@@ -19,7 +19,7 @@ from penstock.envelope import TIME
 from penstock.errors import BadEndpoint
 from penstock.plan.plan import Entry
 from penstock.spark.read import beginnings, files, logs, parquet
-from penstock.spark.read.frames import FramePieces
+from penstock.spark.read.dataframes import FramePieces
 from penstock.spark.read.memory import MemoryPieces, StoredStream
 from penstock.spark.read.pieces import Pieces, PieceStream
 from penstock.spark.read.rate import RatePieces, RateStream

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
+from penstock.errors import BadEndpoint
 from penstock.kernel.block import Arrived
 
 
@@ -40,3 +41,11 @@ class PieceStream(Protocol):
 
     def between(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Sized]:
         """What is behind one offset, up to another one."""
+
+
+def found(pieces: Pieces[Any], cores: int) -> list[Sized]:
+    """All that a source has now, in enough pieces for so many tasks."""
+    try:
+        return pieces.found(cores)
+    except OSError as error:  # a file that has gone meanwhile
+        raise BadEndpoint(f"cannot read {error.filename or 'a source'}: {error.strerror or error}") from None

@@ -14,7 +14,7 @@ from penstock.kernel.bodies import body_of, in_slices, raw, slices
 from penstock.kernel.flow import Ends
 from penstock.kernel.known import KNOWN, known
 from penstock.kernel.outcome import Letters
-from penstock.spark.write.task import META
+from penstock.spark.write.staging_files import META
 
 WRITTEN = "written"
 """Whether a body was written as JSON, whatever the format of its sink."""

@@ -24,14 +24,13 @@ from penstock.plan.plan import Outlet, Plan
 from penstock.plan.waiting import waits
 from penstock.spark.manifest import forget, reported, staged
 from penstock.spark.read.arrive import check_files, gives_time, pieces_of
-from penstock.spark.read.frames import rows_of
-from penstock.spark.read.once import found
-from penstock.spark.read.pieces import PieceStream
+from penstock.spark.read.dataframes import rows_of
+from penstock.spark.read.pieces import PieceStream, found
 from penstock.spark.read.shares import shares
 from penstock.spark.state.table import Snapshot
 from penstock.spark.state.waiting import CHANNEL
 from penstock.spark.tables import sent
-from penstock.spark.tasks.frames import items_of
+from penstock.spark.tasks.dataframes import items_of
 from penstock.spark.tasks.leaving import Outgoing
 from penstock.spark.tasks.readers import Arrivals, Given, SourceReader, WaitingFile, WaitingReader
 from penstock.spark.tasks.tally import Tally
@@ -39,7 +38,7 @@ from penstock.spark.tasks.task import MANIFEST, Item, ReadTask, StateTask, Work
 from penstock.spark.write.intent import Intent
 from penstock.spark.write.outlets import Target, places_of
 from penstock.spark.write.staging import Staging
-from penstock.spark.write.task import TaskWriter
+from penstock.spark.write.staging_files import TaskWriter
 
 NO_STATE = Snapshot(None, 1, Moment(0, 0, True), HOLD, 0, (), {}, {})
 """For apps that remember nothing."""

@@ -12,7 +12,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from penstock.spark.read.frames import SOURCE, rows_of
+from penstock.spark.read.dataframes import SOURCE, rows_of
 from penstock.spark.read.pieces import PieceStream
 from penstock.spark.read.positions import check_positions
 from penstock.spark.read.source import unread

@@ -31,7 +31,7 @@ from penstock.spark.tasks.parcels import Inbox, Outbox, packed
 from penstock.spark.tasks.readers import Entering, Reader
 from penstock.spark.tasks.tally import Tally
 from penstock.spark.tasks.worker import settle
-from penstock.spark.write.task import TaskWriter
+from penstock.spark.write.staging_files import TaskWriter
 
 MANIFEST = -1
 """In place of the number of a step: a line of the manifest, which is for the driver."""

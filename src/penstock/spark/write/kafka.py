@@ -15,8 +15,8 @@ from penstock.delivery import EXACTLY_ONCE, IN_ORDER, includes
 from penstock.endpoints.kafka import KafkaTopic
 from penstock.errors import BadEndpoint, PenstockError
 from penstock.log.headers import read_headers
+from penstock.spark.write.connections import connection
 from penstock.spark.write.frames import staged_frames
-from penstock.spark.write.held import held
 from penstock.spark.write.intent import BatchKey, StagedFile
 from penstock.spark.write.outlets import Target
 
@@ -55,7 +55,7 @@ def send(files: list[StagedFile], target: Target, key: str) -> None:
     place = Place.of(end)
     name = f"penstock-{batch.stream}-{target.name}" if includes(target.delivery, EXACTLY_ONCE) else None
     try:
-        with held((place, name), partial(_sender, place, name)) as sender:
+        with connection((place, name), partial(_sender, place, name)) as sender:
             if name is None:
                 sender.send(_outgoing(files, target))
                 return

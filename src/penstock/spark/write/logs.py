@@ -30,8 +30,8 @@ from penstock.log.records import Receipt
 from penstock.log.settings import Acknowledge
 from penstock.log.wire import requests
 from penstock.log.wire.errors import RETRIED, NoServer, TooMany, error_of
+from penstock.spark.write.connections import connection
 from penstock.spark.write.frames import UNKEYED, staged_frames
-from penstock.spark.write.held import held
 from penstock.spark.write.intent import BatchKey, StagedFile
 from penstock.spark.write.outlets import Target
 
@@ -129,11 +129,11 @@ def _appender(end: endpoint.Log) -> Iterator[Appender]:
     """A log behind a server is opened anew after an error: answers may be on the way that nobody waits for."""
     if end.is_served:
         address = Address.of(end.at, end.full_token(), end.tls, end.authority)
-        with held(address, lambda: ServerAppender(address)) as served:
+        with connection(address, lambda: ServerAppender(address)) as served:
             yield served
     else:
         directory = os.path.realpath(end.at)
-        with held(directory, lambda: DirectoryAppender(directory), drop=False) as opened:
+        with connection(directory, lambda: DirectoryAppender(directory), drop=False) as opened:
             yield opened
 
 

@@ -8,7 +8,7 @@ from penstock.spark.write import kafka, logs, postgres
 from penstock.spark.write.outlets import Target
 
 
-def made_ready(targets: Mapping[int, Target]) -> dict[int, Target]:
+def prepared(targets: Mapping[int, Target]) -> dict[int, Target]:
     """The targets, with what is known of them now."""
     postgres.prepare(targets.values())
     kafka.prepare(targets)

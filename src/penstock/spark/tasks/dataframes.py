@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark import RDD
 from pyspark.sql import DataFrame, Row
 
-from penstock.spark.read.frames import SOURCE
+from penstock.spark.read.dataframes import SOURCE
 from penstock.spark.tasks.readers import Entering, Reader
 from penstock.spark.tasks.task import Item, ReadTask
 

@@ -1,6 +1,6 @@
 """Make the archive of classes: start Spark once, use what routes use, and keep what Java loaded.
 
-Run as `python -m penstock.spark.training`; it is silent, yields to other programs, and does nothing if the
+Run as `python -m penstock.spark.make_archive`; it is silent, yields to other programs, and does nothing if the
 archive exists or is being made.
 """
 

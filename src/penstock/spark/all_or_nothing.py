@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from penstock.spark.budget import check_budget
 from penstock.spark.execute import Executed
 from penstock.spark.manifest import forget
-from penstock.spark.rounds import Rounds
+from penstock.spark.passes import Passes
 from penstock.spark.tasks.readers import Arrivals
 from penstock.spark.tasks.run import TaskRun
 from penstock.spark.write.intent import Counts, Intent
@@ -50,24 +50,24 @@ class Whole:
 
 
 def computed(
-    run: TaskRun, arrivals: Arrivals, rounds: Rounds | None, key: str, scratch: str, lasting: str
+    run: TaskRun, arrivals: Arrivals, passes: Passes | None, key: str, scratch: str, lasting: str
 ) -> Whole:
     """All passes over the messages, within their error budget; no sink has changed when this ends."""
-    passes: list[Executed] = []
+    executed: list[Executed] = []
     try:
-        for done in _passes(run, arrivals, rounds, key, scratch, lasting):
-            passes.append(done)
+        for done in _executed(run, arrivals, passes, key, scratch, lasting):
+            executed.append(done)
     except BaseException:
-        for done in passes:
+        for done in executed:
             forget(run.targets, done.staging)
         raise
-    stagings, received = tuple(done.staging for done in passes), passes[0].received
-    return _within_budget(run, Whole(_joined(key, passes), received, run.targets, stagings, passes[-1].waiting))
+    stagings, received = tuple(done.staging for done in executed), executed[0].received
+    return _within_budget(run, Whole(_joined(key, executed), received, run.targets, stagings, executed[-1].waiting))
 
 
-def computed_beside(rounds: Rounds, run: TaskRun, arrivals: Arrivals, staging: Staging) -> Whole:
+def computed_beside(passes: Passes, run: TaskRun, arrivals: Arrivals, staging: Staging) -> Whole:
     """The one pass of a replay into the state of a stream; what has to wait does so there."""
-    done = rounds.replay(run, arrivals, staging)
+    done = passes.replay(run, arrivals, staging)
     return _within_budget(run, Whole(done.intent, done.received, run.targets, (staging,), {}))
 
 
@@ -80,23 +80,23 @@ def _within_budget(run: TaskRun, whole: Whole) -> Whole:
     return whole
 
 
-def _passes(
-    run: TaskRun, arrivals: Arrivals, rounds: Rounds | None, key: str, scratch: str, lasting: str
+def _executed(
+    run: TaskRun, arrivals: Arrivals, passes: Passes | None, key: str, scratch: str, lasting: str
 ) -> Iterator[Executed]:
-    if rounds is not None:
-        yield from rounds.until_quiet(run, arrivals, key, scratch, lasting, held=True)
+    if passes is not None:
+        yield from passes.until_quiet(run, arrivals, key, scratch, lasting, held=True)
         return
     staging = Staging(key, scratch, lasting)
     yield Executed(*run.compute(arrivals, staging), Kept(), staging)
 
 
-def _joined(key: str, passes: Sequence[Executed]) -> Intent:
+def _joined(key: str, executed: Sequence[Executed]) -> Intent:
     files = tuple(
         replace(file, partition=number * _PARTITIONS + file.partition)
-        for number, done in enumerate(passes)
+        for number, done in enumerate(executed)
         for file in done.intent.files
     )
-    return Intent(key, _sum([done.intent.counts for done in passes]), files)
+    return Intent(key, _sum([done.intent.counts for done in executed]), files)
 
 
 def _sum(counts: Sequence[Counts]) -> Counts:

@@ -22,14 +22,14 @@ from penstock.spark.tasks.readers import Arrivals
 from penstock.spark.tasks.run import TaskRun
 from penstock.spark.write.intent import Intent, NotedIntent
 from penstock.spark.write.outlets import Target, promised
+from penstock.spark.write.preparing import prepared
 from penstock.spark.write.publish import Kept, publish
-from penstock.spark.write.ready import made_ready
 from penstock.spark.write.staging import Staging
 
 STOP, REPLAY = "stop.json", "replay.json"
 
 
-class Rounds:
+class Passes:
     """An app and the table of its state."""
 
     def __init__(self, plan: Plan, table: StateTable) -> None:
@@ -95,7 +95,7 @@ class Rounds:
                 self.table.amend(stop.notes)
             self._noted(STOP).remove()
         if replay is not None:
-            every = self.targets(made_ready(promised(outlets)))
+            every = self.targets(prepared(promised(outlets)))
             publish(replay, every, replace(staging, key=replay.key), again=True)
             self.end_replay(replay)
 
@@ -136,7 +136,7 @@ class Rounds:
         lasting: str | None = None,
         held: bool = False,
     ) -> Iterator[Executed]:
-        """A batch run: the arrivals, then further rounds until nobody waits for another try, then the stop."""
+        """A batch run: the arrivals, then further passes until nobody waits for another try, then the stop."""
         waiting, batch = 0, 0
         stops = not self.waits
         while True:

@@ -19,7 +19,7 @@ _holds = 0
 
 
 @contextmanager
-def holding() -> Iterator[None]:
+def keeping_connections() -> Iterator[None]:
     """What is opened meanwhile stays open until the end of this."""
     global _holds
     with _lock:
@@ -34,9 +34,9 @@ def holding() -> Iterator[None]:
 
 
 @contextmanager
-def held(place: Hashable, make: Callable[[], _T], drop: bool = True) -> Iterator[_T]:
+def connection(place: Hashable, make: Callable[[], _T], drop: bool = True) -> Iterator[_T]:
     """What is open at a place, for one thread at a time; after an error it is opened anew if `drop` says so."""
-    with holding(), _lock:
+    with keeping_connections(), _lock:
         if place not in _open:
             _open[place] = make()
         try:
