@@ -128,12 +128,13 @@ def test_numbers_and_names_are_read() -> None:
 
 
 def test_chosen_workloads_have_the_scale_factors_that_are_asked_for() -> None:
-    chosen = bench._settings(False, "RT-1-A", None, "0..2", None, None, None)
+    chosen = bench._settings(False, "RT-1-A", None, "0..2", None, None, None, None)
     assert (chosen.users, chosen.batch, chosen.size, chosen.swept) == ((0, 1, 2), (), (), True)
-    everything = bench._settings(False, None, None, None, None, None, None)
+    everything = bench._settings(False, None, None, None, None, None, None, None)
     assert (everything.users, everything.size, everything.swept) == (FULL.users, FULL.size, False)
-    quick = bench._settings(True, None, None, None, None, None, None, forks=2)
+    quick = bench._settings(True, None, None, None, None, None, None, "spaced,compact", forks=2)
     assert (quick.messages, quick.budget, quick.forks) == (QUICK.messages, QUICK.budget, 2)
+    assert (everything.spellings, quick.spellings) == (("spaced",), ("spaced", "compact"))
 
 
 def test_a_terminal_shows_what_is_done_and_what_comes_next(
