@@ -1,4 +1,4 @@
-"""What other parts of Penstock left behind: dead letters, intents, offsets, notes, records in Kafka."""
+"""What other parts of Penstock left behind: dead letters, intents, notes, records in Kafka."""
 
 from __future__ import annotations
 
@@ -59,14 +59,6 @@ def intents(data: bytes) -> None:
             continue
 
 
-def offsets(data: bytes) -> None:
-    _write(data, "other", "offsets", "3")
-    try:
-        Journal(os.path.join(HOME, "other")).reached(3)
-    except PenstockError:
-        return
-
-
 def batch_keys(data: bytes) -> None:
     key = BatchKey.of(data.decode("utf-8", "replace"))
     assert key.number >= 0
@@ -115,7 +107,6 @@ PARSERS = [
     Parser(dead_letters, [*_LINES, b"\n".join(_LINES), b"", b"[]", b"{}"]),
     Parser(replays, [msgspec.json.encode(Replay("k", "t", "a", ("l",))), b"{}"]),
     Parser(intents, [msgspec.json.encode(_INTENT), b"{}"]),
-    Parser(offsets, [b'v1\n{"batch":1}\n{"a":5}\n-', b"v2\n", b""]),
     Parser(batch_keys, [b"app-q-000000003", b"run", b"a-00000000x"]),
     Parser(notes, [Note(7, True, b"producers").pack(), b""]),
     Parser(kafka_records, [_RECORDS, _LONG, b""]),

@@ -34,12 +34,13 @@ from penstock.spark.run import RunResult, summarized
 from penstock.spark.session import session
 from penstock.spark.ship import ship
 from penstock.spark.state.table import StateTable
+from penstock.spark.tasks.readers import Arrivals
 from penstock.spark.tasks.run import TaskRun
 from penstock.spark.tasks.stream import TaskStream
 from penstock.spark.upgrade import NOTHING, record, settle
 from penstock.spark.write.connections import keeping_connections
 from penstock.spark.write.console import show
-from penstock.spark.write.intent import Journal
+from penstock.spark.write.intent import Intent, Journal
 from penstock.spark.write.outlets import targets
 from penstock.spark.write.preparing import prepared
 from penstock.spark.write.publish import publish
@@ -85,17 +86,15 @@ def run_stream(
         state = Passes(plan, StateTable(state_of(place), HOLD, buckets)) if plan.remembers else None
         journal = Journal(place)
         settle_beginnings(plan.entries, reading, journal.has_begun, journal.has_batches)
-        _check_offsets(spark)
         every = outlets if state is None else state.targets(outlets)
         check_files(plan.entries, streaming=True)
         sources = {number: stream_of(entry, reading) for number, entry in enumerate(plan.entries)
                    if not isinstance(entry.source, Frame)}  # fmt: skip
-        stream = TaskStream(TaskRun(spark, plan, every, sources), sources, journal)
-        batches = _Batches(stream, scratch, state, on_batch)
+        stream = TaskStream(TaskRun(spark, plan, every, sources), sources, os.path.join(reading.notes, "batch"))
+        batches = _Batches(stream, journal, scratch, state, on_batch)
         batches.finish_again()
         data = stream.data()
         changed = _settled(plan, place, journal, state)
-        stream.check_positions()
         if changed and on_change:
             on_change(changed)
         if state is not None:
@@ -103,15 +102,6 @@ def run_stream(
         _wait(_start(app, data, batches, place, once, trigger), batches, stop)
         batches.finish()
         return batches.result.advised(plan)
-
-
-def _check_offsets(spark: SparkSession) -> None:
-    """What a batch has is read out of Spark's own notes."""
-    name = "spark.sql.streaming.offsetLog.formatVersion"
-    version = spark.conf.get(name, "1")
-    if version != "1":
-        raise BadEndpoint(f"{name} is {version}: the position of a stream cannot be read from its checkpoint",
-                          fix="leave the setting out")  # fmt: skip
 
 
 def _settled(plan: Plan, place: str, journal: Journal, state: Passes | None) -> str | None:
@@ -151,10 +141,15 @@ class _Batches:
     """What happens to each micro-batch, and the sum of what happened."""
 
     def __init__(
-        self, stream: TaskStream, scratch: str, state: Passes | None, on_batch: Callable[[Summary], None] | None
+        self,
+        stream: TaskStream,
+        journal: Journal,
+        scratch: str,
+        state: Passes | None,
+        on_batch: Callable[[Summary], None] | None,
     ) -> None:
-        self.stream, self.scratch, self.state, self.on_batch = stream, scratch, state, on_batch
-        self.plan, self.targets, self.journal = stream.run.plan, stream.run.targets, stream.journal
+        self.stream, self.journal, self.scratch, self.state, self.on_batch = stream, journal, scratch, state, on_batch
+        self.plan, self.targets = stream.run.plan, stream.run.targets
         self.result = RunResult(Summary(self.plan.name), {outlet.channel: [] for outlet in self.plan.outlets})
         self.exceeded: BudgetExceeded | None = None
         self.under_way = threading.Lock()
@@ -168,26 +163,30 @@ class _Batches:
         # The same checkpoint is the same query; another stream of this app must not replace its batches.
         query = str(data.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))[:8]
         staging = Staging(f"{self.plan.name}-{query}-{number:09d}", self.scratch, self.journal.staging)
+        arrivals = self.stream.arrivals(data)
         known = self.journal.find(number, query)
-        if known is not None:
-            kept = publish(known, self.targets, replace(staging, key=known.key), again=True)
-            waiting = self.state.publish(number, known) if self.state is not None else {}
-            self._add(Executed(known, known.counts.received, kept, staging, waiting), started)
-            return
+        done = self._computed(number, arrivals, staging) if known is None else self._published(number, known, staging)
+        if known is None:
+            show(done.kept, self.targets)
+        self._add(done, started)
+        self.stream.show(data, done.intent.counts.steps)
+
+    def _published(self, number: int, known: Intent, staging: Staging) -> Executed:
+        """A batch that was computed before: it is only published again."""
+        kept = publish(known, self.targets, replace(staging, key=known.key), again=True)
+        waiting = self.state.publish(number, known) if self.state is not None else {}
+        return Executed(known, known.counts.received, kept, staging, waiting)
+
+    def _computed(self, number: int, arrivals: Arrivals, staging: Staging) -> Executed:
+        record = partial(self.journal.write, number)
         try:
-            done = self._computed(number, data, staging)
+            if self.state is not None:
+                return self.state.run(self.stream.run, arrivals, number, staging, record=record)
+            intent, received = self.stream.run.compute(arrivals, staging, timed=True)
+            return Executed(intent, received, finish(intent, self.plan, self.targets, staging, record=record), staging)
         except BudgetExceeded as error:
             self.exceeded = error
             raise
-        show(done.kept, self.targets)
-        self._add(done, started)
-
-    def _computed(self, number: int, data: DataFrame, staging: Staging) -> Executed:
-        record, arrivals = partial(self.journal.write, number), self.stream.arrivals(number, data)
-        if self.state is not None:
-            return self.state.run(self.stream.run, arrivals, number, staging, record=record)
-        intent, received = self.stream.run.compute(arrivals, staging, timed=True)
-        return Executed(intent, received, finish(intent, self.plan, self.targets, staging, record=record), staging)
 
     def finish(self) -> None:
         """What steps do when the stream is stopped; it is no batch, but counted like one.

@@ -30,7 +30,7 @@ from penstock import (
     header,
 )
 from penstock.endpoints.base import Source
-from penstock.errors import ChangedApp, PenstockError
+from penstock.errors import BadEndpoint, PenstockError
 from penstock.message import Position
 from penstock.spark.run import RunResult, run_batch
 from penstock.spark.stream import run_stream
@@ -133,11 +133,11 @@ def test_a_position_of_an_earlier_version_is_refused(spark: SparkSession, tmp_pa
     stream(app, tmp_path, spark)
     offsets = tmp_path / "position" / "offsets" / "0"
     offsets.write_text(offsets.read_text().replace('{"chunks": 1}', '{"logOffset":0}'))
-    with pytest.raises(ChangedApp) as caught:
+    with pytest.raises(BadEndpoint) as caught:
         stream(app, tmp_path, spark)
     assert str(caught.value) == (
-        f"ChangedApp: route 'r' reads parquet {tmp_path}/in, and the checkpoint has a position of another kind for it:"
-        " {'logOffset': 0}, as an earlier version wrote it\n"
+        "BadEndpoint: the stream stopped: the checkpoint has a position of another kind: {'logOffset': 0}, as an"
+        " earlier version wrote it\n"
         "  fix  start with a new checkpoint; what was read already is read again, unless you move it elsewhere"
     )
 

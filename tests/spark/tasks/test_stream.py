@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from penstock import App, Files, Json, KafkaTopic, Log, Route, body
 from penstock.errors import BadEndpoint
@@ -21,6 +23,7 @@ from penstock.log import Log as OpenLog
 from penstock.message import DeadLetter, Message, Position
 from penstock.reference.resume import entrances
 from penstock.spark.read.files import FilePieces, FilesStream
+from penstock.spark.read.handover import Handover, Planned
 from penstock.spark.read.logs import LogStream
 from penstock.spark.replay import arriving_again
 from penstock.spark.stream import run_stream
@@ -124,31 +127,22 @@ def test_where_a_stream_began_is_noted_before_its_first_batch(tmp_path: Path) ->
     assert LogStream(entry, str(tmp_path / "notes" / "r.start"), 10, 2).initialOffset() == {"0": 2}
 
 
-def test_offsets_that_are_not_there_are_named(tmp_path: Path) -> None:
-    (tmp_path / "offsets").mkdir()
-    (tmp_path / "offsets" / "0").write_text('v1\n{"batchWatermarkMs":0}\n-\n{"0": 3}')
-    (tmp_path / "offsets" / "1").write_text("v9\n{}\n{}")
-    assert Journal(str(tmp_path)).reached(0) == [None, {"0": 3}]
-    for number in (1, 2):
-        with pytest.raises(BadEndpoint, match=f"cannot read .*offsets/{number}: "):
-            Journal(str(tmp_path)).reached(number)
-
-
 def test_every_batch_is_read_by_the_tasks_that_run_it(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers: list[int] = []
     arrivals = TaskStream.arrivals
 
-    def counted(self: TaskStream, number: int, data: Any) -> Any:
-        numbers.append(number)
-        return arrivals(self, number, data)
+    def counted(self: TaskStream, data: Any) -> Any:
+        found = arrivals(self, data)
+        numbers.append(sum(piece.stop - piece.first for given in found.given for piece in given.pieces))
+        return found
 
     monkeypatch.setattr(TaskStream, "arrivals", counted)
     source = filled(tmp_path, [b"{}"] * 7)
     done = run_stream(App("a", Route("r", source).to("x", Files(str(tmp_path / "x")))), once=True, spark=spark,
                       rows_per_batch=3)  # fmt: skip
-    assert numbers == [0, 1, 2]
+    assert numbers == [3, 3, 1]
     assert done.summary.received == 7
 
 
@@ -227,6 +221,49 @@ def test_a_list_of_files_that_is_too_short_is_named(tmp_path: Path) -> None:
         source.between({"chunks": 0}, {"chunks": 2})
     with pytest.raises(BadEndpoint, match=r"come to chunk 2, and .*r\.jsonl knows 1"):
         source.latestOffset({"chunks": 2}, source.getDefaultReadLimit())
+
+
+def test_spark_counts_the_messages_of_every_source(spark: SparkSession, tmp_path: Path) -> None:
+    """As its pages, its listeners and the progress of a query have them."""
+    source = filled(tmp_path, [b'{"id": 1}', b"broken", b'{"id": 2}'])
+    (tmp_path / "a.jsonl").write_text('{"id": 10}\n{"id": 11}\n')
+    app = App("counted", Route("log", source).to("x"), Route("files", Files(str(tmp_path / "a.jsonl"), PLAIN)).to("x"),
+              sinks={"x": Files(str(tmp_path / "x"))}, dead_letters=Files(str(tmp_path / "dead")))  # fmt: skip
+    seen: list[tuple[int, list[int]]] = []
+
+    class Listener(StreamingQueryListener):
+        def onQueryStarted(self, event: Any) -> None: ...
+
+        def onQueryProgress(self, event: Any) -> None:
+            if event.progress.name == "counted":
+                seen.append((event.progress.numInputRows, [one.numInputRows for one in event.progress.sources]))
+
+        def onQueryTerminated(self, event: Any) -> None:
+            ended.set()
+
+    ended, listener = threading.Event(), Listener()
+    spark.streams.addListener(listener)
+    try:
+        run_stream(app, once=True, spark=spark, rows_per_batch=2)
+        assert ended.wait(60)
+    finally:
+        spark.streams.removeListener(listener)
+    assert seen == [(4, [2, 2]), (1, [1, 0])]
+
+
+def test_a_batch_has_what_was_planned_for_it_and_no_other(tmp_path: Path) -> None:
+    handover = Handover(str(tmp_path), 3)
+    assert handover.take() is None
+    handover.plan({"0": 1}, {"0": 4})
+    assert handover.take() == Planned({"0": 1}, {"0": 4})
+    assert handover.take() is None
+    handover.plan({"0": 5}, {"0": 6})
+    with pytest.raises(AssertionError, match="begins where the one before ended"):
+        handover.take()
+    handover.counted(3)
+    handover.plan({"0": 4}, {"0": 6})
+    again = Handover(str(tmp_path), 3)
+    assert (again.take(), again.messages()) == (None, 0)
 
 
 def test_what_is_known_of_a_position_is_kept_while_spark_has_any_of_it(tmp_path: Path) -> None:

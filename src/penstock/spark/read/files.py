@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes
 
 from penstock.endpoints.files import Files, find_files, root_of
-from penstock.errors import BadEndpoint, BadSchema
+from penstock.errors import BadEndpoint, BadSchema, ChangedApp
 from penstock.formats import Csv, Format, Json, Xml
 from penstock.formats.jsonfiles import LINES, detected
 from penstock.formats.opening import UNREADABLE, open_file
@@ -116,20 +116,21 @@ class FilesStream:
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         known = self._read_log() if self.target is not None else self._discover()
-        self._check(known, start["chunks"])
-        last = len(known) if self.target is None else max(self.target, start["chunks"])
+        first = _number(start)
+        self._check(known, first)
+        last = len(known) if self.target is None else max(self.target, first)
         if isinstance(limit, ReadAllAvailable):
             return {"chunks": last}
-        budget, number = getattr(limit, "max_bytes", self.bytes_per_batch), start["chunks"]
-        while number < last and (budget > 0 or number == start["chunks"]):
+        budget, number = getattr(limit, "max_bytes", self.bytes_per_batch), first
+        while number < last and (budget > 0 or number == first):
             budget -= known[number].end - known[number].start
             number += 1
         return {"chunks": number}
 
     def between(self, start: dict[str, int], end: dict[str, int]) -> list[Chunk]:
-        known = self._read_log()
-        self._check(known, end["chunks"])
-        return known[start["chunks"] : end["chunks"]]
+        known, last = self._read_log(), _number(end)
+        self._check(known, last)
+        return known[_number(start) : last]
 
     def _check(self, known: Sequence[Chunk], number: int) -> None:
         if len(known) < number:
@@ -159,6 +160,15 @@ class FilesStream:
                 return [Chunk(**json.loads(line)) for line in file if line.endswith("\n")]
         except FileNotFoundError:
             return []
+
+
+def _number(offset: dict[str, int]) -> int:
+    """Streams of earlier versions read Parquet through Spark, which counted other things than we do."""
+    if offset.keys() != {"chunks"}:
+        raise ChangedApp(f"the checkpoint has a position of another kind: {offset}, as an earlier version wrote it",
+                         fix="start with a new checkpoint; what was read already is read again, unless you move it"
+                         " elsewhere")  # fmt: skip
+    return offset["chunks"]
 
 
 def check(source: Files, entry: Entry, streaming: bool) -> None:

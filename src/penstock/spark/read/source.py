@@ -13,7 +13,11 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from penstock.spark.read.handover import Handover
+
 ROWS_PER_BATCH = 100_000
+_NOTHING = "nothing"
+_ROWS_AT_ONCE = 1_000_000
 
 
 def stream_source(name: str, schema: Any, stream: Callable[[], Any]) -> type[DataSource]:
@@ -34,10 +38,10 @@ def stream_source(name: str, schema: Any, stream: Callable[[], Any]) -> type[Dat
 
 
 class Unread(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Says how far a stream is, and reads nothing of it."""
+    """Says how far a stream is, and hands over what a batch has of it. Its rows are empty: they count the messages."""
 
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
+    def __init__(self, stream: Any, handover: Handover | None = None) -> None:
+        self.stream, self.handover = stream, handover
 
     def initialOffset(self) -> dict[str, Any]:
         return self.stream.initialOffset()  # type: ignore[no-any-return]
@@ -53,15 +57,21 @@ class Unread(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """One, although there is nothing to read: Spark cannot do without."""
+        if self.handover is not None:
+            self.handover.plan(start, end)
         return [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return iter(())
+        left = self.handover.messages() if self.handover is not None else 0
+        while left:
+            some = min(left, _ROWS_AT_ONCE)
+            yield pa.RecordBatch.from_arrays([pa.nulls(some, pa.int32())], names=[_NOTHING])
+            left -= some
 
 
-def unread(spark: SparkSession, stream: Any, schema: StructType) -> DataFrame:
-    """No rows, of this schema, with which Spark keeps the position of a stream."""
+def unread(spark: SparkSession, stream: Any, schema: StructType, handover: Handover | None = None) -> DataFrame:
+    """Empty rows of this schema, with which Spark keeps the position of a stream and counts its messages."""
     name = f"penstock_{uuid.uuid4().hex}"
-    spark.dataSource.register(stream_source(name, "nothing INT", lambda: Unread(stream)))
+    spark.dataSource.register(stream_source(name, f"{_NOTHING} INT", lambda: Unread(stream, handover)))
     columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema]
     return spark.readStream.format(name).load().select(*columns)

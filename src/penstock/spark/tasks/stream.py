@@ -1,7 +1,7 @@
 """A stream whose micro-batches are run by the tasks that read them.
 
-Spark keeps the position and says when a batch begins, but it hands no message on, unless it is a row of a DataFrame:
-what a batch has is what its sources have between the offsets in the checkpoint.
+Spark keeps the position and says when a batch begins and what it reads, but it hands no message on, unless it is a row
+of a DataFrame.
 """
 
 from __future__ import annotations
@@ -12,45 +12,53 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql.types import IntegerType, StructField, StructType
 
+from penstock.failures import DECODE
 from penstock.spark.read.dataframes import SOURCE, rows_of
+from penstock.spark.read.handover import Handover
 from penstock.spark.read.pieces import PieceStream
-from penstock.spark.read.positions import check_positions
 from penstock.spark.read.source import unread
 from penstock.spark.tasks.readers import Arrivals, Given
 from penstock.spark.tasks.run import TaskRun
-from penstock.spark.write.intent import Journal
+from penstock.summary import Step
 
 _NO_ROWS = StructType([StructField(SOURCE, IntegerType())])
 
 
 class TaskStream:
-    """`sources` are those that tasks read piece by piece, by their number in the plan."""
+    """`sources` are those that tasks read piece by piece, by their number in the plan.
 
-    def __init__(self, run: TaskRun, sources: Mapping[int, PieceStream], journal: Journal) -> None:
-        self.run, self.sources, self.journal = run, sources, journal
+    What a batch has of them is handed over in files in `directory`.
+    """
+
+    def __init__(self, run: TaskRun, sources: Mapping[int, PieceStream], directory: str) -> None:
+        self.run, self.sources = run, sources
+        self.handovers = {number: Handover(directory, number) for number in sources}
         self.rows = rows_of(run.plan.entries, streaming=True)
 
     def data(self) -> DataFrame:
         """All that Spark keeps a position of. DataFrames are the last ones: nobody knows how many sources they have."""
         schema = _NO_ROWS if self.rows is None else self.rows.schema
-        found = [unread(self.run.spark, source, schema) for source in self.sources.values()]
+        found = [unread(self.run.spark, source, schema, self.handovers[number])
+                 for number, source in self.sources.items()]  # fmt: skip
         return reduce(DataFrame.union, found if self.rows is None else [*found, self.rows])
 
-    def check_positions(self) -> None:
-        """The checkpoint has positions that these sources understand."""
-        last = self.journal.last
-        if last is not None:
-            entries = [self.run.plan.entries[number] for number in self.sources]
-            check_positions(entries, self.journal.reached(last))
-
-    def arrivals(self, number: int, data: DataFrame) -> Arrivals:
-        """What a batch reads. `data` are the rows that Spark has for it."""
-        ends = self.journal.reached(number)
-        starts = self.journal.reached(number - 1) if number else [None] * len(ends)
+    def arrivals(self, data: DataFrame) -> Arrivals:
+        """What the batch that begins now reads. `data` are the rows that Spark has for it."""
         given = []
-        reached = zip(self.sources.items(), starts, ends, strict=False)  # behind them those of DataFrames and of time
-        for (place, source), start, end in reached:
-            if end is not None:
-                pieces = source.between(source.initialOffset() if start is None else start, end)
-                given.append(Given(self.run.readers[place], pieces))
+        for number, handover in self.handovers.items():
+            planned = handover.take()
+            if planned is not None:
+                pieces = self.sources[number].between(planned.start, planned.end)
+                given.append(Given(self.run.readers[number], pieces))
         return Arrivals(given, None if self.rows is None else data)
+
+    def show(self, data: DataFrame, steps: Mapping[str, Step]) -> None:
+        """Let Spark count the messages of a batch, for its pages and listeners.
+
+        Not if there are rows of DataFrames among them: those Spark has counted, and would compute again.
+        """
+        if self.rows is not None:
+            return
+        for number, handover in self.handovers.items():
+            handover.counted(steps[f"{self.run.plan.entries[number].route}.{DECODE}"].received)
+        data.write.format("noop").mode("overwrite").save()

@@ -6,11 +6,9 @@ A batch whose intent is there is never computed again, only published again.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 
@@ -20,8 +18,6 @@ from penstock.summary import Step
 
 KEPT_INTENTS = 10
 """How many batches back a stream remembers its intents; Spark itself repeats only the last one."""
-
-_OFFSETS_VERSION = "v1"
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -114,12 +110,6 @@ class Journal:
         """Whether it has begun a batch, too."""
         return os.path.isdir(self.offsets) and bool(os.listdir(self.offsets))
 
-    @property
-    def last(self) -> int | None:
-        """The batch that was begun last."""
-        names = os.listdir(self.offsets) if os.path.isdir(self.offsets) else []
-        return max((int(name) for name in names if name.isdigit()), default=None)
-
     def write(self, number: int, intent: Intent) -> None:
         """From here on the batch counts as computed; those of long ago are forgotten."""
         os.makedirs(self.directory, exist_ok=True)
@@ -152,19 +142,6 @@ class Journal:
         """What those who keep state will be told of batches after this one: computed, and not yet published."""
         intents = (_read(self._path(later)) for later in self.after(number))
         return [note for intent in intents if intent is not None for note in intent.notes]
-
-    def reached(self, number: int) -> list[Any]:
-        """How far every source is read after this batch, in the source's words; None where it has said nothing yet."""
-        path = os.path.join(self.offsets, str(number))
-        try:
-            with open(path, encoding="utf-8") as file:
-                version, _, *lines = file.read().split("\n")
-            if version != _OFFSETS_VERSION:
-                raise ValueError(f"its version is {version}, not {_OFFSETS_VERSION}")
-            return [None if line == "-" else json.loads(line) for line in lines]
-        except (OSError, ValueError) as error:
-            raise BadEndpoint(f"cannot read {path}: {error}",
-                              fix="restore the checkpoint, or start with a new one") from None  # fmt: skip
 
     def _seal(self, number: int) -> str:
         """Which messages the batch has, in Spark's words. Spark does not make sure that they last: we do."""
