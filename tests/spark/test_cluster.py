@@ -22,6 +22,7 @@ import pytest
 import penstock
 from penstock.endpoints.files import ADDED, Files, Table
 from penstock.errors import BadMachine
+from penstock.formats.compiled import machinecode
 from penstock.route.app import App
 from penstock.route.load import load
 from penstock.spark.archive import archive_options
@@ -128,6 +129,26 @@ app = App(
     .translate({"id": function(waited, body.id, returns="BIGINT"), "desk": body.desk, "total": body.total})
     .choice({"large": body.total >= 500}, otherwise="small"),
     sinks={"large": Files("out/large"), "small": Table("small")},
+)
+"""
+
+# Says of some messages where the package of the process is that has read them, and whether machine code did it.
+COMPILED = """\
+import penstock
+from penstock import App, Files, Json, Route, body, call, function
+from penstock.formats.compiled import machinecode
+
+
+def reader(number):
+    return f"{penstock.__file__} {machinecode.SWITCH.code is not None}"
+
+
+app = App(
+    "compiled",
+    Route("intake", Files("large", format=Json("id BIGINT")))
+    .filter(call("modulo", body.id, 1000) == 999)
+    .translate({"id": body.id, "reader": function(reader, body.id)})
+    .to("readers", Files("out/readers")),
 )
 """
 
@@ -274,6 +295,24 @@ def test_an_app_answers_as_the_reference_does(
     driver.ask(project, stream)
     numbers = driver.answer()
     agree(*expected(project, monkeypatch, stop=not stream), numbers)
+
+
+def test_executors_read_with_machine_code(driver: Driver, project: Path) -> None:
+    """They have the package as an archive only."""
+    pytest.importorskip("numba")
+    if not machinecode.code_file().is_file():
+        machinecode.compile_in_background().wait()
+    (project / "app.py").write_text(COMPILED)
+    (project / "large").mkdir()
+    filling = "x" * 10_000
+    for file in range(2):
+        lines = (f'{{"id": {file * 5000 + number}, "filling": "{filling}"}}\n' for number in range(5000))
+        (project / "large" / f"{file}.jsonl").write_text("".join(lines))
+    driver.ask(project)
+    assert driver.answer()["delivered"] == {"readers": 10}
+    said = {line["id"]: line["reader"] for line in written(Files(str(project / "out/readers")))}
+    assert all(".zip/penstock/" in one for one in said.values())
+    assert {said[number].split()[-1] for number in (4999, 9999)} == {"True"}
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only /proc tells who the executor is")
