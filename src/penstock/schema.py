@@ -9,8 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from sqlglot.tokens import Tokenizer
-
 from penstock.errors import BadSchema, UnknownField, did_you_mean
 
 
@@ -102,6 +100,8 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def quote_name(name: str) -> str:
     """The name as DDL has it: in backticks unless it is plain and no word of SQL."""
+    from sqlglot.tokens import Tokenizer  # takes as long to import as all the rest; a task needs none of it
+
     plain = _PLAIN_NAME.fullmatch(name) and name.upper() not in Tokenizer.KEYWORDS
     return name if plain else "`" + name.replace("`", "``") + "`"
 

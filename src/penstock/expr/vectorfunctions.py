@@ -38,7 +38,7 @@ _ARROW: dict[Type, pa.DataType] = {
     Array(STRING): pa.list_(pa.field("element", pa.string())),
 }  # fmt: skip
 _KINDS = {arrow: kind for kind, arrow in _ARROW.items()}
-_MICROSECOND = pa.scalar(Decimal("0.000001"))
+_MICROSECOND = Decimal("0.000001")
 _ENDS = (-(2.0**63), 2.0**63)
 _SHORT_NUMBER = "^[0-9]{1,18}$"
 _ROUNDED_FAST = 2.0**40

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import uuid
 from collections.abc import Iterator, Sequence
 
@@ -62,6 +63,6 @@ class _Read(Unread):
 
 def stream(spark: SparkSession, entry: Entry, note: str, rows: int) -> DataFrame:
     name = f"penstock_{uuid.uuid4().hex}"
-    made = LogStream(entry, note, rows, spark.sparkContext.defaultParallelism)
-    spark.dataSource.register(stream_source(name, COLUMNS, lambda: _Read(made)))
+    pickled = pickle.dumps(LogStream(entry, note, rows, spark.sparkContext.defaultParallelism))
+    spark.dataSource.register(stream_source(name, COLUMNS, lambda: _Read(pickled)))
     return spark.readStream.format(name).load()

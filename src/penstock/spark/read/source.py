@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -38,10 +41,17 @@ def stream_source(name: str, schema: Any, stream: Callable[[], Any]) -> type[Dat
 
 
 class Unread(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Says how far a stream is, and hands over what a batch has of it. Its rows are empty: they count the messages."""
+    """Says how far a stream is, and hands over what a batch has of it. Its rows are empty: they count the messages.
 
-    def __init__(self, stream: Any, handover: Handover | None = None) -> None:
-        self.stream, self.handover = stream, handover
+    Of the processes that Spark starts for it only one asks the stream; the others need not import what it consists of.
+    """
+
+    def __init__(self, pickled: bytes, handover: Handover | None = None) -> None:
+        self.pickled, self.handover = pickled, handover
+
+    @cached_property
+    def stream(self) -> Any:
+        return pickle.loads(self.pickled)
 
     def initialOffset(self) -> dict[str, Any]:
         return self.stream.initialOffset()  # type: ignore[no-any-return]
@@ -71,7 +81,7 @@ class Unread(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def unread(spark: SparkSession, stream: Any, schema: StructType, handover: Handover | None = None) -> DataFrame:
     """Empty rows of this schema, with which Spark keeps the position of a stream and counts its messages."""
-    name = f"penstock_{uuid.uuid4().hex}"
-    spark.dataSource.register(stream_source(name, f"{_NOTHING} INT", lambda: Unread(stream, handover)))
+    name, pickled = f"penstock_{uuid.uuid4().hex}", cloudpickle.dumps(stream)  # type: ignore[no-untyped-call]
+    spark.dataSource.register(stream_source(name, f"{_NOTHING} INT", lambda: Unread(pickled, handover)))
     columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema]
     return spark.readStream.format(name).load().select(*columns)

@@ -7,9 +7,8 @@ import time
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 
-from penstock.patterns.key import HOLD
 from penstock.spark.read.source import unread
-from penstock.spark.state.table import StateTable
+from penstock.spark.state.records import Records
 
 
 class Ticks:
@@ -30,7 +29,7 @@ class Ticks:
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         now = time.time_ns() // 1000
-        due = None if self.finished else StateTable(self.directory, HOLD).earliest()
+        due = None if self.finished else Records(self.directory).earliest()
         return {"time": now} if due is not None and due <= now else start
 
 

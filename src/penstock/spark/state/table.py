@@ -14,21 +14,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.durable import write_whole
 from penstock.errors import ChangedApp
 from penstock.kernel.state.algorithm import Moment
 from penstock.kernel.state.keys import Keys
 from penstock.kernel.state.receiving import PAYLOAD, oldest_batch
-from penstock.kernel.state.store import LEADING, NEVER, Run, gone, write_run
+from penstock.kernel.state.store import LEADING, Run, gone, write_run
+from penstock.spark.state.records import Records
 
 BUCKETS = 8
 """Into how many tasks the keys of a step are divided unless a stream says otherwise when it begins."""
 
 WAITING_ENDING = ".arrow"
 """Of files with messages that wait for a later batch."""
-
-KEPT_BATCHES = 3
-"""Manifests that stay: a batch may be repeated, and reads the one before it."""
 
 KEPT_REPLAYS = 10
 """Keys of replays that stay: the record of one that was interrupted is looked at before the next one begins."""
@@ -70,7 +67,7 @@ class Contents:
 
 
 class StateTable:
-    """A directory with a manifest per batch, a clock per batch, and the files that the manifests name."""
+    """The records in a directory, and the files that they name."""
 
     def __init__(
         self, directory: str, on_stop: str, buckets: int | None = None, keep_last: Mapping[str, int] | None = None
@@ -81,8 +78,9 @@ class StateTable:
         """
         self.directory, self.on_stop, self.keep_last = directory, on_stop, dict(keep_last or {})
         self.titles: frozenset[str] | None = None  # of the app, if known: other steps are forgotten
+        self.records = Records(directory)
         os.makedirs(self._runs, exist_ok=True)
-        newest = self._newest(None)
+        newest = self.records.newest()
         self.buckets: int = newest["buckets"] if newest else buckets or BUCKETS
         if buckets not in (None, self.buckets):
             raise ChangedApp(f"the state in {directory} has {self.buckets} buckets, and {buckets} are asked for",
@@ -98,11 +96,11 @@ class StateTable:
 
     def before(self, batch: int, stops: bool = False) -> Snapshot:
         """The state that a batch starts with. The batch's clock is written down: a repeated batch has the same."""
-        return self._snapshot(self._newest(batch) or {}, batch, self._clock(batch), stops)
+        return self._snapshot(self.records.newest(batch) or {}, batch, self.records.clock(batch), stops)
 
     def after(self, stops: bool) -> Snapshot | None:
         """The state after the newest batch, for a replay, or for a last pass in which steps flush what they hold."""
-        newest = self._newest(None)
+        newest = self.records.newest()
         if newest is None or (stops and newest.get("stopped")):
             return None
         now = max(time.time_ns() // 1000, newest["now"])
@@ -127,13 +125,13 @@ class StateTable:
 
     def publish(self, batch: int, notes: Iterable[str]) -> None:
         """The manifest after a batch: that of the batch before it, changed by what the tasks reported."""
-        known = read_record(self._manifest(batch))
+        known = self.records.manifest(batch)
         if known is None or not (known.get("stopped") or known.get("amended")):  # what came later must stay
-            self._write(batch, self._newest(batch) or {}, self._clock(batch), notes)
+            self._write(batch, self.records.newest(batch) or {}, self.records.clock(batch), notes)
 
     def amend(self, notes: Iterable[str], replay: str | None = None) -> None:
         """The manifest of the newest batch, changed by what came after it: a replay with this key, or else a stop."""
-        newest = self._newest(None)
+        newest = self.records.newest()
         assert newest is not None
         replayed = newest.get("replayed", []) + ([] if replay is None else [replay])
         changed = {**newest, "replayed": replayed[-KEPT_REPLAYS:]}
@@ -142,15 +140,15 @@ class StateTable:
     @property
     def is_stopped(self) -> bool:
         """Whether a stop has come after the newest batch."""
-        return bool((self._newest(None) or {}).get("stopped"))
+        return bool((self.records.newest() or {}).get("stopped"))
 
     def has_replayed(self, key: str) -> bool:
-        return key in (self._newest(None) or {}).get("replayed", [])
+        return key in (self.records.newest() or {}).get("replayed", [])
 
     @property
     def newest(self) -> int | None:
         """The number of the newest batch."""
-        return max(self._batches("state-"), default=None)
+        return self.records.last_batch
 
     def _write(self, batch: int, newest: Mapping[str, Any], now: int, notes: Iterable[str], **marks: bool) -> None:
         steps: dict[str, dict[str, Any]] = {
@@ -187,8 +185,8 @@ class StateTable:
             "replayed": newest.get("replayed", []),
             **marks,
         }
-        write_whole(self._manifest(batch), json.dumps(record).encode())
-        self._clean(batch)
+        self.records.write(record)
+        self._clean()
 
     def _recent(self, title: str, counts: Mapping[str, int]) -> dict[str, int]:
         """The batches whose keys are still remembered."""
@@ -197,12 +195,12 @@ class StateTable:
 
     def held(self) -> dict[str, int]:
         """How many messages wait at each step, in its state or for another try, after the newest batch."""
-        newest = self._newest(None) or {}
+        newest = self.records.newest() or {}
         return dict(Counter(newest.get("held", {})) + Counter(newest.get("waits", {})))
 
     def contents(self, pending: Callable[[int], Iterable[str]]) -> Contents:
         """What a new version of the app would find. `pending` has the notes of later batches that are not here yet."""
-        newest = self._newest(None) or {"batch": -1}
+        newest = self.records.newest() or {"batch": -1}
         held, waits = (Counter[str](newest.get(name, {})) for name in ("held", "waits"))
         runs = {(title, number): sum(run[1] for run in found)
                 for title, buckets in newest.get("steps", {}).items() for number, found in buckets.items()}  # fmt: skip
@@ -234,7 +232,7 @@ class StateTable:
 
     def waiting_until(self) -> int | None:
         """When the first of the messages that wait for another try is due, in microseconds."""
-        newest = self._newest(None)
+        newest = self.records.newest()
         if newest is None:
             return None
         return min((max(room["earliest"], newest["now"] + 1) for room in newest["waiting"]), default=None)
@@ -244,7 +242,7 @@ class StateTable:
 
         `pending` has the notes of later batches that are not here yet.
         """
-        newest = self._newest(None) or {"batch": -1}
+        newest = self.records.newest() or {"batch": -1}
         rooms = [json.loads(note).get("waiting", {}) for note in pending(newest["batch"])]
         for room in (*newest.get("waiting", []), *rooms):
             for file in room.get("files", []):
@@ -252,68 +250,16 @@ class StateTable:
                     raise ChangedApp(f"messages wait for another try in {file}, which an earlier version wrote",
                                      fix="let that version run until nothing waits, or start anew")  # fmt: skip
 
-    def earliest(self) -> int | None:
-        """The next time at which something is due, in microseconds, if anything waits for a time."""
-        newest = self._newest(None)
-        if newest is None:
-            return None
-        times = [run[2] for buckets in newest["steps"].values() for runs in buckets.values() for run in runs]
-        times += [max(room["earliest"], newest["now"] + 1) for room in newest["waiting"]]
-        earliest = min(times, default=NEVER)
-        return None if earliest == NEVER else earliest
-
-    def _clock(self, batch: int) -> int:
-        path = os.path.join(self.directory, f"clock-{batch:09d}.json")
-        known = read_record(path)
-        if known is not None:
-            return int(known["now"])
-        last = max((int(record["now"]) for record in self._clocks(batch)), default=0)
-        now = max(time.time_ns() // 1000, last + 1)
-        write_whole(path, json.dumps({"now": now}).encode())
-        return now
-
-    def _clocks(self, batch: int) -> list[dict[str, Any]]:
-        names = [name for name in os.listdir(self.directory) if name.startswith("clock-")]
-        records = (read_record(os.path.join(self.directory, name)) for name in names if _number(name) < batch)
-        return [record for record in records if record]
-
-    def _manifest(self, batch: int) -> str:
-        return os.path.join(self.directory, f"state-{batch:09d}.json")
-
-    def _newest(self, batch: int | None) -> dict[str, Any] | None:
-        numbers = [number for number in self._batches("state-") if batch is None or number < batch]
-        return read_record(self._manifest(max(numbers))) if numbers else None
-
-    def _batches(self, prefix: str) -> list[int]:
-        return [_number(name) for name in os.listdir(self.directory) if name.startswith(prefix)]
-
-    def _clean(self, batch: int) -> None:
-        """Forget old manifests and clocks, and the runs that only they named."""
-        for prefix in ("state-", "clock-"):
-            for number in self._batches(prefix):
-                if number <= batch - KEPT_BATCHES:
-                    os.remove(os.path.join(self.directory, f"{prefix}{number:09d}.json"))
-        kept = [read_record(self._manifest(number)) for number in self._batches("state-")]
-        steps = [buckets for record in kept if record for buckets in record["steps"].values()]
+    def _clean(self) -> None:
+        """Remove the files of runs, and of messages that wait, which no manifest names any more."""
+        kept = self.records.manifests()
+        steps = [buckets for record in kept for buckets in record["steps"].values()]
         named = {run[0] for buckets in steps for runs in buckets.values() for run in runs}
         for name in os.listdir(self._runs):
             if name not in named:
                 os.remove(os.path.join(self._runs, name))
-        rooms = [room for record in kept if record for room in record["waiting"]]
+        rooms = [room for record in kept for room in record["waiting"]]
         wanted = {os.path.basename(file) for room in rooms for file in room["files"]}
         for file in glob.glob(os.path.join(glob.escape(self._room), "*.*")):
             if os.path.basename(file) not in wanted:
                 os.remove(file)
-
-
-def _number(name: str) -> int:
-    return int(name.split("-")[1].split(".")[0])
-
-
-def read_record(path: str) -> dict[str, Any] | None:
-    try:
-        with open(path, encoding="utf-8") as file:
-            record: dict[str, Any] = json.load(file)
-            return record
-    except FileNotFoundError:
-        return None
