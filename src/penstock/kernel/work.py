@@ -1,4 +1,4 @@
-"""What a step does with a block: the one shape of all functions that run patterns."""
+"""The signature of all functions that run a pattern over a block."""
 
 from __future__ import annotations
 

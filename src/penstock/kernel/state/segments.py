@@ -1,4 +1,4 @@
-"""Where groups end: rows of one key, in order, cut into groups, all keys at once."""
+"""Cut the rows of every key, in order, into groups, for all keys at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_ROW = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Segments:
-    """Groups as ranges of rows, in order; the reason of a group that is not complete is OPEN."""
+    """Groups as ranges of rows, in order, each with the reason of its completion; OPEN if it is not complete."""
 
     starts: Numbers
     ends: Numbers
