@@ -76,7 +76,7 @@ def _first_line(file: Any, start: int) -> int:
 
 
 def _rest_of_line(file: Any, length: int) -> bytes:
-    """The rest of a line. One that is too long for a message is cut there, and known to be too long by its size."""
+    """The rest of a line; a line that is too long for a message is cut, and its size shows that it is too long."""
     rest: bytes = file.readline(max(MAX_BODY_BYTES + 1 - length, 1))
     if not rest.endswith(b"\n"):
         _skip_line(file)

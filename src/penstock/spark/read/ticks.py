@@ -35,5 +35,5 @@ class Ticks:
 
 
 def with_ticks(data: DataFrame, spark: SparkSession, directory: str) -> DataFrame:
-    """The rows of a stream that also runs when time alone makes it necessary."""
+    """The rows of a stream with those of `Ticks`, so that it also runs a batch when only time has passed."""
     return data.unionByName(unread(spark, Ticks(directory), data.schema))

@@ -1,4 +1,4 @@
-"""Python's workers on Spark, made ready for blocks of messages."""
+"""Tune the Python workers of Spark for blocks of messages."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ _KEPT_PIECE, _KEPT = 32 << 20, 512 << 20
 
 
 @cache
-def settle() -> None:
-    """Make this worker ready for many blocks of messages: once per process.
+def tune_worker() -> None:
+    """Tune garbage collection and memory of this worker, once per process.
 
-    Spark collects garbage after every task; what a worker has loaded by now is none, and there is a lot of it. The
-    memory of one block is to serve the next: to get it from the kernel again costs as much as to decode a field.
+    Spark collects garbage after every task; objects that are loaded by now are many, live on, and need not be looked
+    at. Memory that one block frees is kept for the next: to get it from the system again costs as much as to decode a
+    field.
     """
     gc.freeze()
     with suppress(OSError, AttributeError):

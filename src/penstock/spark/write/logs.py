@@ -1,4 +1,4 @@
-"""Topics of the message log: tasks stage frames, the driver appends them, numbered so that nothing is there twice.
+"""Topics of the message log as sinks: tasks stage frames, and the driver appends them, each message at most once.
 
 The producer of the numbers is the stream and the channel, its epoch the batch, and in every partition the messages of a
 batch are counted from 0. A log stores a number once, so a batch that is published again changes nothing.
