@@ -78,7 +78,7 @@ def _ends(plan: Plan) -> Iterator[str]:
 
 
 def _stages(plan: Plan) -> Iterator[str]:
-    """Where Spark's tasks begin and end: messages leave a task only to meet others with their key."""
+    """Where messages leave a Spark task for another one: only at steps where messages of one key must meet."""
     yield "stages on Spark"
     routes = ", ".join(entry.route for entry in plan.entries)
     yield _one_line(f"  1 := read {routes}, all steps as far as messages come")
