@@ -57,7 +57,7 @@ class Log:
             self._topics.finish_deletions()
             self._topics.identify()
             self._groups = Groups(self._disk, self.directory)
-            self._groups.settle(self._topics.known)
+            self._groups.forget_deleted(self._topics.known)
             self._identities = Identities(self._disk, self.directory)
             self._kafka = None if self.settings.last is None else connect(self.settings.last)
             self._committer = Committer(self.settings.flush_after, retain_every(self.settings.retention))
@@ -109,7 +109,7 @@ class Log:
             with suppress(OSError):  # the next to open the log removes what is left
                 self._disk.remove_directory(files)
             with suppress(NotAcknowledged):  # and forgets the offsets, which are of no other topic
-                self._groups.settle(self._topics.known)
+                self._groups.forget_deleted(self._topics.known)
 
     def topics(self) -> Mapping[str, Topic]:
         return MappingProxyType(dict(self._topics.known))

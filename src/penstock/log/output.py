@@ -1,4 +1,4 @@
-"""Output functions: what is done to messages before they leave. Filter, extract and transform, by expression.
+"""Output functions: filter, extract or transform messages, by expressions, before they leave the log.
 
 Bodies are JSON objects. A message passes `where` its condition is true; one that is no JSON object, or in which a field
 of the expression has another type, does not. `select` makes a new JSON object of named expressions.

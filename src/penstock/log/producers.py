@@ -1,7 +1,7 @@
-"""Numbered producers: a message that is pushed again, because its answer was lost, is there only once.
+"""Numbered producers: a message that is pushed again, because its answer was lost, is stored only once.
 
-What is known of a producer is the history of what it wrote, so taking something back is cutting the history, and what
-it was before is there again, whatever it was. Only what is durable, and so never taken back, is forgotten.
+What is known of a producer is the history of what it wrote. To take messages back is to cut this history, which leaves
+exactly what was known before them. Only the history of durable messages, which are never taken back, is shortened.
 """
 
 from __future__ import annotations
@@ -118,14 +118,14 @@ class Producers:
             self._evicted.append(Evicted(offset, producer, stretches))
 
     def undo(self, offset: int) -> None:
-        """Forget what was written from `offset` on, which is not there: all is as it was before it."""
+        """Forget what was written from `offset` on, because it was taken back."""
         while self._evicted and self._evicted[-1].offset >= offset:
             evicted = self._evicted.pop()
             self._known[evicted.producer] = evicted.stretches
         self._known = OrderedDict(_known_before(self._known.items(), offset))
 
     def pack(self, before: int) -> bytes:
-        """What was written before an offset: what comes after it may not be there when this is loaded."""
+        """What was written before an offset, as bytes; later messages may be gone when this is loaded."""
         known = dict(list(self._known.items()))  # first: who is forgotten meanwhile is in both, and not in neither
         evicted = [(one.producer, one.stretches) for one in tuple(self._evicted)
                    if one.offset >= before and known.get(one.producer) is not one.stretches]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a partition and its levels have done, beside what equation (1) and Table II say they should."""
+"""What a partition and its levels have done so far, and what they should do by equation (1) and Table II."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a consumer is, in every partition it reads. No sockets here."""
+"""The position of a consumer in every partition it reads. No sockets."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Cursor:
 
     @property
     def position(self) -> int:
-        """What `commit` means."""
+        """The offset that `commit` notes."""
         return self.handed if self.pending else self.offset
 
     def seek(self, offset: int) -> None:

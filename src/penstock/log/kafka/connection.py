@@ -1,4 +1,4 @@
-"""Connection: the one producer of a log, the thread that hears what Kafka answers, and what follows a lost producer."""
+"""The connection of a log to Kafka: its one producer, the thread that hears answers, and a new start after a loss."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.log.store.disk import Disk
 
 WATCH_EVERY = 5.0
 """Seconds from one look at what Kafka has to the next."""
-SETTLE = 0.5
+STEADY_AFTER = 0.5
 """Seconds in which nothing may arrive in a partition before its end is believed, after a producer was lost."""
 _TICK = 0.1
 _PAUSE = 0.05
@@ -77,11 +77,11 @@ class Connection:
         next = self._offsets(places, OffsetSpec.latest(), f"say how long topic {topic!r} is")
         return list(zip(first, next, strict=True))
 
-    def settled_ends(self, topic: str, partitions: Sequence[int]) -> list[tuple[int, int]]:
-        """The same, when nothing of a producer that is no more can be on its way."""
+    def steady_ends(self, topic: str, partitions: Sequence[int]) -> list[tuple[int, int]]:
+        """The ends when they have stopped growing, so that nothing of a lost producer is still on its way."""
         ends = self.ends(topic, partitions)
         while True:
-            time.sleep(SETTLE)
+            time.sleep(STEADY_AFTER)
             again = self.ends(topic, partitions)
             if [next for _, next in again] == [next for _, next in ends]:
                 return again
@@ -207,7 +207,7 @@ class Connection:
         try:
             for topic in sorted({store.topic for store in self._stores}):
                 stores = [store for store in self._stores if store.topic == topic]
-                ends = self.settled_ends(topic, [store.number for store in stores])
+                ends = self.steady_ends(topic, [store.number for store in stores])
                 for store, (_, next) in zip(stores, ends, strict=True):
                     store.resume(next)
             producer = client.producer(self.kafka, self._see)

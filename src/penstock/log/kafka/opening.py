@@ -28,7 +28,7 @@ class Opening:
         killed = any((note is None and next > 0) or (note is not None and not note.clean)
                      for note, (_, next) in zip(self._notes, ends, strict=True))  # fmt: skip
         # A process that was killed may have sent what Kafka has not yet got.
-        self._ends = connection.settled_ends(topic, numbers) if killed else ends
+        self._ends = connection.steady_ends(topic, numbers) if killed else ends
 
     def open(self, number: int, producers: Producers) -> tuple[KafkaStore, list[Finding]]:
         """The store of a partition, and what was found on the way."""

@@ -1,4 +1,4 @@
-"""Readers: Kafka consumers that are kept where they stopped, so that who reads on need not begin anew."""
+"""Kafka consumers that stay where they stopped reading, so that the next read from there need not start anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How messages come into a partition: they get their offsets, go into the levels, and wait for their answer."""
+"""How messages come into a partition: they get offsets, go into the levels, and wait for their acknowledgement."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Partition(CommittedPartition):
     def _take_singles(
         self, frames: Sequence[Frame], mode: Acknowledge, answers: Sequence[Answer]
     ) -> list[tuple[Answer, LogError]]:
-        """Those that are refused."""
+        """Take the frames that can be taken; returns those that are refused."""
         failed: list[tuple[Answer, LogError]] = []
         taken: list[Frame] = []
         owed: list[Answer] = []

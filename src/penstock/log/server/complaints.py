@@ -1,4 +1,4 @@
-"""What goes wrong in a server, in its own output: a line of each kind now and then, however often it happens."""
+"""Print what goes wrong in a server, but only now and then a line of each kind, however often it happens."""
 
 from __future__ import annotations
 

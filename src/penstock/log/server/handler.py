@@ -1,4 +1,4 @@
-"""One HTTP connection: who asks comes first, then what they send, then the answer."""
+"""One HTTP connection: checks who asks, reads what they send, and answers."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Handler(BaseHTTPRequestHandler):
         return super().handle_expect_100()
 
     def _let_in(self) -> None:
-        """Nothing of the body is read before this."""
+        """Check the token and the size; nothing of the body is read before this."""
         self.unread = self._length()
         self._check_sender()
         self.server.know(self.connection)

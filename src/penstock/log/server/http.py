@@ -66,7 +66,7 @@ class HttpServer(ThreadingHTTPServer):
         shut(request)
 
     def know(self, request: Any) -> None:
-        """Who asks may ask: it is no stranger any more."""
+        """The client has shown its token, and is no stranger any more."""
         with self.lock:
             if request in self.known:
                 return

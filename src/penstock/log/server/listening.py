@@ -1,4 +1,4 @@
-"""Where a server listens, whom it lets in, and how much it takes at once."""
+"""The settings of a server: its ports, whom it lets in, and how much it takes at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of an address behind the question mark."""
+"""The query of a URL: the part behind the question mark."""
 
 from __future__ import annotations
 

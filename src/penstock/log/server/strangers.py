@@ -1,4 +1,4 @@
-"""Connections of whom the server knows nothing yet: they have not said hello, or not shown the token."""
+"""Connections that have not said hello yet, or not shown the token: they get few places and little time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes of one TCP connection: what is read of it, what its client has not taken yet, and how it ends.
+"""The bytes of one TCP connection: reading requests, sending answers, and closing.
 
 A connection may have `credit` bytes of pushes unanswered. When it has more, or when it does not take its answers, the
 server stops reading from it: what a client can make the server hold is bounded, whatever the client does.
@@ -166,7 +166,7 @@ class Talking(asyncio.Protocol):
         self.hold()
 
     def hold(self) -> None:
-        """Read on, or not."""
+        """Stop reading from the client, or go on."""
         if self.transport is None or self.transport.is_closing():
             return
         if self.is_ending or self.has_said_all:
@@ -211,7 +211,7 @@ class Talking(asyncio.Protocol):
         self.service.loop.call_later(1, self.abort_when_sent, _LAST_TRIES)
 
     def fall_silent(self) -> None:
-        """Everything is answered."""
+        """Close the connection when everything is answered."""
         if self.transport is None or self.is_silent:
             return
         self.is_silent = True

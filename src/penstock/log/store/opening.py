@@ -1,4 +1,4 @@
-"""Opening: the segments of a partition as they were left, by a clean end, a kill or a power loss."""
+"""Open the segments of a partition as a clean end, a kill or a power loss has left them."""
 
 from __future__ import annotations
 
