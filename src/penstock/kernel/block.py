@@ -23,7 +23,7 @@ from penstock.plan.plan import Scope
 
 Numbers: TypeAlias = npt.NDArray[Any]
 MOST_BYTES = 256 << 20
-"""Of messages that are handled at once; Arrow's columns of text end at eight times that."""
+"""The most bytes of messages that are handled at once; Arrow's columns of text end at eight times that."""
 HEADERS, ATTACHMENTS = pa.map_(pa.string(), pa.string()), pa.map_(pa.string(), pa.binary())
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from penstock.kernel.block import Block, Numbers
 
 NEXT = None
-"""Where messages go that stay in their route: to its next step."""
+"""The target of messages that stay in their route: its next step."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from penstock.kernel.content import fitted
 from penstock.plan.plan import Entry
 
 Failures = list[tuple[int, Malformed]]
-"""Messages that cannot be read, by position, and why."""
+"""The positions of messages that cannot be decoded, each with the reason."""
 
 
 class Decoder:

@@ -44,7 +44,7 @@ from penstock.plan.plan import Scope
 
 _FORM = (ID, HEADERS, PARENT, INDEX, COUNT, SCOPE, ORDER)
 FIELDS = "fields"
-"""The fields of a body that is not the one that came."""
+"""The column with the fields of a rewritten body."""
 
 
 def columns_of(block: Block, wanted: Collection[str], time: datetime) -> dict[str, pa.Array]:

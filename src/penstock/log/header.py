@@ -91,7 +91,7 @@ def number_of(sequence: int, place: int) -> int:
 
 
 def can_be_counted(header: Header) -> bool:
-    """Whether the offsets and numbers of all its messages, and those after them, can be."""
+    """Whether offsets and numbers of all its messages, and of the message after them, are not too large."""
     last = LAST - header.messages
     return -1 <= header.base <= last and (  # -1 until a log gives it an offset
         header.producer in (NOBODY, SEVERAL)

@@ -23,7 +23,7 @@ _EXACT = 2**53
 
 @dataclass(slots=True)
 class _Place:
-    """What is known of one value: its type, or what it holds."""
+    """What is known of one field: its type, or its own fields."""
 
     name: str
     kind: Type | None = None

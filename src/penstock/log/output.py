@@ -59,7 +59,7 @@ class OutputFunction:
     """Steps for each byte of a message, as the patterns in it may take them."""
 
     def apply(self, values: pa.Array, headers: pa.Array | None = None) -> Outcome:
-        """What becomes of these messages."""
+        """The messages that pass, and their new values."""
         objects = _may_be_objects(values)
         if len(objects) == len(values):
             return self._applied(values, headers)

@@ -38,7 +38,7 @@ class Evicted(NamedTuple):
 
 
 class Producers:
-    """What every producer has written into one partition. It remembers the `most` that wrote last."""
+    """What every producer has written into one partition; the `most` producers that wrote last are remembered."""
 
     def __init__(self, most: int, epoch_of: Callable[[int], int] = lambda producer: 0) -> None:
         self.durable = _EVERYTHING
@@ -146,19 +146,19 @@ def _end(stretch: Stretch) -> int:
 
 
 def _known_before(known: Iterable[tuple[int, list[Stretch]]], limit: int) -> list[tuple[int, list[Stretch]]]:
-    """Those that wrote before an offset, with what they wrote there. The last to do so is the last."""
+    """The producers that wrote before an offset, with what they wrote there, in the order of their last messages."""
     before = ((producer, _before(stretches, limit)) for producer, stretches in known)
     return sorted((one for one in before if one[1]), key=lambda one: one[1][-1][3])
 
 
 def _before(stretches: list[Stretch], limit: int) -> list[Stretch]:
-    """What of them is before an offset."""
+    """The parts of these stretches before an offset."""
     return [(epoch, sequence, min(messages, limit - offset), offset)
             for epoch, sequence, messages, offset in tuple(stretches) if offset < limit]  # fmt: skip
 
 
 def _place(run: Run, stretches: list[Stretch], expected: int) -> int:
-    """Where messages are that are no new ones; an offset that is not known is never made up."""
+    """The offset of messages that were stored before; raises if it is not known."""
     end = run.sequence + run.messages
     if run.sequence > expected:
         raise _wrong(run, f"{expected} was expected", "messages before them are missing: push those first")

@@ -1,4 +1,4 @@
-"""Which fields are needed where: from the sinks back to the sources, so that only those are ever parsed."""
+"""Find which fields are needed at every step, from the sinks back to the sources, so that no others are decoded."""
 
 from __future__ import annotations
 

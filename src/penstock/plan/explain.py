@@ -45,7 +45,7 @@ def _start(route: PlannedRoute, entry: Entry | None) -> str:
 
 
 def _reads(entry: Entry) -> str:
-    """What is decoded; everything else of the body is carried along as it came."""
+    """The fields that are decoded; the rest of the body is carried along in its original bytes."""
     fields = [Struct((field,)).ddl() for field in entry.scope.wanted.fields]
     return f"reads {', '.join([*fields, *map(to_text, entry.paths)]) or 'nothing of the body'}"
 

@@ -21,7 +21,7 @@ from penstock.spark.write.staging import Staging
 from penstock.summary import Step
 
 _PARTITIONS = 1_000_000
-"""More than a pass has: the files of a later pass stand behind those of the ones before."""
+"""More partitions than a pass has, so that the files of a later pass are numbered behind those of earlier ones."""
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class RunResult:
 
 
 BUCKET_BYTES = 256 << 20
-"""Of all that is read, about: what a task of a step that remembers gets."""
+"""About how many bytes of all that is read go to one task of a step that remembers."""
 
 
 @keeping_connections()

@@ -65,7 +65,7 @@ def segments(
 
 
 def _next(flags: Flags | None, total: int) -> Numbers:
-    """For every row the first flagged row from there on."""
+    """The first flagged row from each row on."""
     if flags is None:
         return np.empty(0, np.int64)
     marked = np.where(flags, np.arange(total), _NO_ROW)

@@ -61,7 +61,7 @@ from penstock.schema import Struct
 _KEYS = (pa.field(HIGH, pa.int64()), pa.field(LOW, pa.int64()))
 _HISTORY = (TRIED, ADMITTED, FIRST)
 HERE, FILTERED, DUPLICATE, UNDECIDED = 0, -2, -3, -4
-"""Where a step with memory leaves a row; DEAD is another such place."""
+"""What becomes of a row at a step that remembers: it goes on, is filtered, is a duplicate, or waits; or it is DEAD."""
 
 
 @dataclass(frozen=True)

@@ -182,7 +182,7 @@ def sorted_by_key(tables: Iterable[pa.Table]) -> pa.Table:
 
 
 def _merged(tables: list[pa.Table], oldest: bool) -> pa.Table:
-    """Of each key the rows of the newest table that has it; keys that are gone stay only to hide older rows."""
+    """The rows of each key from the newest table that has it; deletions stay while older rows may exist."""
     newest_first = list(reversed(tables))
     table = pa.concat_tables(newest_first)
     ages = np.repeat(np.arange(len(tables)), [len(one) for one in newest_first])
@@ -196,7 +196,7 @@ def _merged(tables: list[pa.Table], oldest: bool) -> pa.Table:
 
 
 def _rows_of(run: Run, first: Numbers) -> tuple[Numbers, Numbers]:
-    """All positions of the keys that begin at `first`, and how many each has."""
+    """All positions of the keys whose rows begin at `first`, and how many rows each key has."""
     lengths = run.ends[np.searchsorted(run.ends, first, side="right")] - first
     return ranges(first, lengths), lengths
 

@@ -80,7 +80,7 @@ class Engine:
 
     def add(self, topic: str, value: Any, key: bytes | None, headers: bytes | None, partition: int | None,
             moment: int, count: int, size: int) -> Sent:  # fmt: skip
-        """One message, or with a `count` a whole Arrow array of them, which is a batch of its own."""
+        """Add one message, or with a `count` a whole Arrow array of messages, which is a batch of its own."""
         if self.failed is not None:
             raise self.failed
         if count == 0 and size > LARGEST_MESSAGE:
@@ -141,7 +141,7 @@ class Engine:
     # ---- in the event loop
 
     async def start(self) -> None:
-        """The first connection: if there is no server, this raises."""
+        """Make the first connection; raises if there is no server."""
         self._thread = threading.get_ident()
         self.has_room.set()
         await self._connect()
@@ -292,9 +292,9 @@ class Engine:
             self._spawn(self._renumber(queue))
 
     def _refused(self, queue: Queue, batch: Batch, reply: requests.Refused) -> None:
-        """A batch that is not stored leaves a gap in the numbers, so those behind it need new ones.
+        """Handle a batch that was refused: its numbers are missing now, so the batches behind it get new numbers.
 
-        That they are out of sequence is also what a server says that lost messages which were in its memory only.
+        A server that has lost messages from its memory also refuses the next ones, as out of sequence.
         """
         queue.is_renumbering = True
         if reply.number == Number.OUT_OF_SEQUENCE and time.monotonic() - batch.born < self.sending.retry_for:

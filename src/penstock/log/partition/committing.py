@@ -19,7 +19,7 @@ _HEAL_EVERY = 1.0
 
 
 class CommittedPartition(ReadPartition):
-    """One thread writes at a time: the committer's, or that of who finds no room."""
+    """One thread writes at a time: the committer's, or one that finds no room for its push."""
 
     def __init__(
         self, topic: str, number: int, identity: str, store: Last, stack: Stack, producers: Producers
@@ -217,7 +217,7 @@ class CommittedPartition(ReadPartition):
             yield
 
     def delete(self) -> None:
-        """Its files are gone, or will be: whoever waits for anything here is told so."""
+        """Tell everybody who waits here that the topic is deleted."""
         with self._commit, self._room:
             self.is_deleted = self._closing = self._closed = True
             self.lags_since = None

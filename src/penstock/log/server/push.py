@@ -49,5 +49,5 @@ class Push:
 
     @property
     def is_answered(self) -> bool:
-        """One answer each, also when something fails for several of which some are stored."""
+        """Whether it has its answer: it gets one only, also when a failure concerns several pushes."""
         return self.receipt is not None or self.error is not None

@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?")
 
 
 class Query:
-    """What stands behind the question mark; every name must be known."""
+    """The parameters of a URL; every name must be known."""
 
     def __init__(self, text: str) -> None:
         self.values = dict(parse_qsl(text, keep_blank_values=True))

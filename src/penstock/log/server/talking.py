@@ -38,7 +38,7 @@ class Talking(asyncio.Protocol):
         self.puller, self.questions = Puller(service), Questions(service)
 
     def begin(self, packed: tcp.Packed) -> None:
-        """One request."""
+        """Handle one request."""
         raise NotImplementedError
 
     # ---- what asyncio calls
@@ -126,7 +126,7 @@ class Talking(asyncio.Protocol):
         self.reply(number, Refused(number_of(error), error.what, error.fix or "", credit))
 
     def count_unsent(self, size: int) -> None:
-        """All of an answer is in memory until all of it is sent."""
+        """Count the bytes of an answer, which is in memory until all of it is sent."""
         self.unsent += size
         self.service.unsent.keep(self, self.unsent, self.end_unread)
         if self.unsent > self.limits.unsent or self.service.unsent.is_crowded:
@@ -148,7 +148,7 @@ class Talking(asyncio.Protocol):
         return self.in_flight > 0 or self.working > 0
 
     def block(self, is_blocked: bool) -> None:
-        """Nothing is read, from the log or from the client, while answers wait for the client."""
+        """Stop reading for this client, from the log and from its connection, while its answers wait to be taken."""
         if is_blocked == self.puller.is_blocked:
             return
         self.puller.is_blocked = self.questions.is_blocked = is_blocked

@@ -50,7 +50,7 @@ def topic_at(directory: Path, name: str) -> Topic:
 
 
 class StoredPartition:
-    """One partition. It remembers where frames are, so one that is kept reads on without searching."""
+    """One partition; it remembers where frames are, so that it reads on without searching."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

@@ -19,7 +19,7 @@ CHUNK_BYTES = 8 * 1024 * 1024
 """Chunks start at multiples of it, so positions do not change when a file grows."""
 
 BLOCK_BYTES = 4 * 1024 * 1024
-"""What is held in memory at once, but for a single longer line."""
+"""The bytes of a file that are in memory at a time, unless a single line is longer."""
 
 
 @dataclass(frozen=True)

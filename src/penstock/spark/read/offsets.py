@@ -16,7 +16,7 @@ from penstock.spark.read.pieces import Pieces
 
 ROWS_PER_TASK = 250_000
 _MESSAGE_BYTES = 256
-"""A guess: so many rows are as many bytes as a task reads of files."""
+"""A guess at the size of a message, to divide ranges of offsets among tasks as chunks of files are."""
 TEXTS = pa.map_(pa.string(), pa.string())
 TIMES = pa.timestamp("us", "UTC")
 Offsets = dict[str, int]
@@ -30,7 +30,7 @@ class Range:
     first: int
     stop: int
     identity: str = ""
-    """Of the topic, where another of its name may take its place."""
+    """The identity of the topic, which tells it from a later topic of the same name."""
 
     @property
     def size(self) -> int:

@@ -17,7 +17,7 @@ class Sized(Protocol):
 
 
 ROWS_AT_ONCE = 10_000
-"""Messages of one block, where it is made message by message."""
+"""The most messages of a block, where a source gives them one by one."""
 
 Piece = TypeVar("Piece", bound=Sized)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 SHARE_BYTES = 64 * 1024 * 1024
-"""What a task reads, about: less if that keeps cores busy that would have nothing to do at the end."""
+"""About how many bytes a task reads; less where cores would have nothing to do at the end."""
 
 One = TypeVar("One")
 

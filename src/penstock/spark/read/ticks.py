@@ -25,7 +25,7 @@ class Ticks:
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What becomes due later is for another run."""
+        """Do nothing: what becomes due later is for another run."""
         self.finished = True
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:

@@ -25,13 +25,13 @@ BUCKETS = 8
 """Into how many tasks the keys of a step are divided unless a stream says otherwise when it begins."""
 
 WAITING_ENDING = ".arrow"
-"""Of files with messages that wait for a later batch."""
+"""The ending of files with messages that wait for a later batch."""
 
 KEPT_BATCHES = 3
-"""Manifests that stay: a batch may be repeated, and reads the one before it."""
+"""How many manifests are kept: a batch that is repeated reads the manifest of the batch before it."""
 
 KEPT_REPLAYS = 10
-"""Keys of replays that stay: the record of one that was interrupted is looked at before the next one begins."""
+"""How many keys of replays are kept, to know whether an interrupted replay is already in the state."""
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from penstock.kernel.state.step import StateStep
 from penstock.kernel.table import in_one_piece
 
 PARCEL_BYTES = 1 << 20
-"""Of the rows for one bucket that travel together, about."""
+"""About how many bytes of rows for one bucket make a parcel."""
 ROWS_AT_ONCE = 200_000
-"""That a step looks at together; messages of one key always are."""
+"""How many rows a step handles at a time; those of one key are never divided."""
 
 Parcel = tuple[int, tuple[int, bytes]]
 """The bucket, the number of the step, and the rows."""

@@ -34,10 +34,10 @@ from penstock.spark.tasks.worker import tune_worker
 from penstock.spark.write.staging_files import TaskWriter
 
 MANIFEST = -1
-"""In place of the number of a step: a line of the manifest, which is for the driver."""
+"""Stands in place of the number of a step in items that are lines of the manifest, for the driver."""
 
 Item = tuple[int, tuple[int, Any]]
-"""What travels: the bucket, the number of the step, and rows for it."""
+"""What a task sends to another one: the bucket, the number of the step, and rows for it."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from functools import cache
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _KEPT_PIECE, _KEPT = 32 << 20, 512 << 20
-"""A worker keeps so many free bytes, in pieces of up to so many."""
+"""The largest piece of freed memory that a worker keeps, and how many bytes it keeps in all."""
 
 
 @cache

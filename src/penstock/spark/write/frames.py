@@ -1,4 +1,4 @@
-"""What a task stages for a topic of the message log or of Kafka: frames, each for one partition."""
+"""Frames that a task stages for a topic of the message log or of Kafka, each for one partition."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _from_headers(meta: pa.StructArray) -> tuple[pa.Array, pa.Array]:
 
 
 def staged_frames(path: str) -> Iterator[Frame]:
-    """What a task has left in a file."""
+    """The frames in a file that a task has staged."""
     with open(path, "rb") as file:
         view = memoryview(mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ))
     position = 0

@@ -24,7 +24,7 @@ LINES, DOCUMENT, CSV, PARQUET, ROWS, FRAMES, KEEP = "lines", "document", "csv", 
 ROOM = "room"
 DEAD_LETTERS = "dead letters"
 POSITION = "_position"
-"""The column of a table on a server that its rows are in order by."""
+"""The column of a table on a server by which its rows are in order."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from penstock.spark.write.staging import Staging
 
 @dataclass
 class Kept:
-    """What arrived in the sinks that keep messages in the driver, by channel."""
+    """The messages of sinks that keep them in the driver, by channel."""
 
     messages: dict[str, list[Message]] = field(default_factory=dict)
     dead: list[DeadLetter] = field(default_factory=list)

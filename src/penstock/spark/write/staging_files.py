@@ -35,7 +35,7 @@ from penstock.spark.write.outlets import CSV, DOCUMENT, FRAMES, KEEP, PARQUET, R
 from penstock.spark.write.staging import Staging
 
 META = "meta"
-"""What is known of a message beside its body."""
+"""The column with the envelope of a message."""
 
 
 class Writer(Protocol):
