@@ -1,4 +1,4 @@
-"""Where this user's files that can be made again are kept."""
+"""The directory for files of this user that can be made again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The time of the batch that is being computed: one for all its messages, whatever computes them, and for every try.
+"""The clock of the batch that is being computed: one time for all its messages, in every task and every try.
 
-Whoever runs a batch begins it here; `now()` in an expression reads it.
+Whoever runs a batch sets it; `now()` in an expression reads it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that are there after a power failure: written, synchronised, and only then named."""
+"""Write files so that they survive a power failure: write, fsync, and only then rename."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of what may be wrong with a message at a step."""
+"""The names of errors that a message can have at a step."""
 
 from __future__ import annotations
 

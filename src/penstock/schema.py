@@ -1,4 +1,4 @@
-"""The types of message bodies, and what is asked of them."""
+"""The types of message bodies, and functions over them."""
 
 from __future__ import annotations
 

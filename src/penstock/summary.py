@@ -1,4 +1,4 @@
-"""What became of the messages of a run: the numbers, their sum, and how people read them."""
+"""The summary of a run: what became of its messages in numbers, their sum, and the text that people read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test an app on lists: through the reference in milliseconds, through the block engine without Java, or on Spark.
+"""Test an app on lists: through the reference in milliseconds, through the kernel without Java, or on Spark.
 
 from penstock.testing import run
 

@@ -140,18 +140,18 @@ def test_a_stream_that_began_in_a_topic_does_not_go_on_in_another(spark: SparkSe
 def test_where_a_stream_begins_may_change_until_its_first_batch(tmp_path: Path) -> None:
     note = str(tmp_path / "notes" / "intake.start")
     beginnings.note(note, beginnings.Beginning({"0": 5}, "orders", "latest"))
-    beginnings.settle(note, "intake", "orders", "latest", has_batches=False)
+    beginnings.check(note, "intake", "orders", "latest", has_batches=False)
     assert beginnings.noted(note) is not None
-    beginnings.settle(note, "intake", "orders", "earliest", has_batches=True)
+    beginnings.check(note, "intake", "orders", "earliest", has_batches=True)
     assert beginnings.noted(note) is not None
-    beginnings.settle(note, "intake", "orders", "earliest", has_batches=False)
+    beginnings.check(note, "intake", "orders", "earliest", has_batches=False)
     assert beginnings.noted(note) is None
 
 
 def test_the_beginning_that_an_older_version_noted_still_counts(tmp_path: Path) -> None:
     note = tmp_path / "intake.start"
     note.write_text('{"0": 5}')
-    beginnings.settle(str(note), "intake", "orders", "latest", has_batches=False)
+    beginnings.check(str(note), "intake", "orders", "latest", has_batches=False)
     assert beginnings.noted(str(note)) == beginnings.Beginning({"0": 5})
 
 

@@ -20,7 +20,7 @@ from penstock.kernel.state.store import DEADLINE, GONE, LEADING, NEVER, WEIGHT, 
 from penstock.patterns.key import HOLD
 from penstock.spark.state.table import Contents, StateTable
 from penstock.spark.stream import run_stream
-from penstock.spark.upgrade import FILE, NOTHING, Record, StateRecord, check_kept, record, settle
+from penstock.spark.upgrade import FILE, NOTHING, Record, StateRecord, check_and_record, check_kept, record
 from penstock.testing import on_lists
 
 ORDER = Json("id BIGINT, who STRING, total DOUBLE")
@@ -43,8 +43,8 @@ def upgraded(home: Path, before: App | Record, now: App | Record, contents: Cont
     (home / "metadata").write_text("{}")
     plans = [given.plan if isinstance(given, App) else app(intake().to("x")).plan for given in (before, now)]
     old, new = (given if isinstance(given, Record) else record(given.plan) for given in (before, now))
-    settle(str(home), plans[0], old, NOTHING)
-    return settle(str(home), plans[1], new, contents)
+    check_and_record(str(home), plans[0], old, NOTHING)
+    return check_and_record(str(home), plans[1], new, contents)
 
 
 def refused(home: Path, before: App | Record, now: App | Record, contents: Contents = NOTHING) -> list[str]:
@@ -86,9 +86,9 @@ def test_what_may_change_is_told_in_one_line(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_that_was_never_used_says_nothing(tmp_path: Path) -> None:
-    settle(str(tmp_path), app(intake().to("x")).plan, record(app(intake().to("x")).plan), NOTHING)
+    check_and_record(str(tmp_path), app(intake().to("x")).plan, record(app(intake().to("x")).plan), NOTHING)
     other = app(intake("other", Rate()).to("x"))
-    assert settle(str(tmp_path), other.plan, record(other.plan), NOTHING) is None
+    assert check_and_record(str(tmp_path), other.plan, record(other.plan), NOTHING) is None
 
 
 def test_sources_keep_their_names_kinds_and_order(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_a_record_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "metadata").write_text("{}")
     (tmp_path / FILE).write_text('{"app": 1')
     with pytest.raises(ChangedApp, match=r"cannot read .*penstock-app.json.*\n  fix  restore it, or start with a new"):
-        settle(str(tmp_path), app(intake().to("x")).plan, record(app(intake().to("x")).plan), NOTHING)
+        check_and_record(str(tmp_path), app(intake().to("x")).plan, record(app(intake().to("x")).plan), NOTHING)
 
 
 def test_state_of_another_version_is_not_misread(tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_a_message_that_waits_finds_its_step_at_its_new_place(spark: SparkSessio
 def test_what_would_be_stored_with_other_fields_is_not_added(tmp_path: Path) -> None:
     built = app(intake().aggregate(collect("all"), by=body.who, size=3).to("x"))
     table = StateTable(str(tmp_path / "state"), HOLD)
-    settle(str(tmp_path), built.plan, record(built.plan, table), NOTHING)
+    check_and_record(str(tmp_path), built.plan, record(built.plan, table), NOTHING)
     (step,) = state_steps(built.plan, HOLD)
     kept = step.algorithm.payload
     check_kept(str(tmp_path), holding({step.title: 2}), step.title, kept)

@@ -1,4 +1,4 @@
-"""How a benchmark shows how far it is: a bar at the bottom of a terminal, lines where there is none."""
+"""Show how far a benchmark is: a bar at the bottom of a terminal, or lines where there is no terminal."""
 
 from __future__ import annotations
 

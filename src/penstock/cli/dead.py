@@ -1,4 +1,4 @@
-"""penstock dead: what could not go on, why, and another try."""
+"""penstock dead: list, show and replay dead letters."""
 
 from __future__ import annotations
 

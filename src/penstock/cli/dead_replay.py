@@ -1,4 +1,4 @@
-"""penstock dead replay: another try, through the app and its memory."""
+"""penstock dead replay: send dead letters through their app again, and through what its steps remember."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A live line while a run is under way; nothing where nobody watches."""
+"""Show a live line on the terminal while a run is under way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting until somebody wants the process to stop."""
+"""Wait for SIGTERM or Ctrl-C."""
 
 from __future__ import annotations
 

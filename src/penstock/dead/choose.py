@@ -1,4 +1,4 @@
-"""Which dead letters are meant: those for which a condition over their record is true."""
+"""Choose dead letters by a condition over their record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a replay will do, known before it is done: which letters come again, where, and which cannot succeed."""
+"""Say what a replay will do before it is done: which letters come again, where, and which cannot succeed."""
 
 from __future__ import annotations
 

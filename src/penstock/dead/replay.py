@@ -1,11 +1,11 @@
-"""Dead letters through their app again, so that a crash at any moment neither loses nor doubles a message.
+"""Send dead letters through their app again, so that a crash at any moment neither loses nor doubles a message.
 
-Everything is computed first. Then the record of the replay is written, with the letters that it took and what is to
-be published: from here on they count as replayed. Then it is published. A replay that dies before its record has
-changed nothing; one that dies later is finished, not computed again, by the next one.
+Everything is computed first. Then the record of the replay is written, with the letters that it took and what is to be
+published: from here on they count as replayed. Then it is published. A replay that dies before its record has changed
+nothing; one that dies later is published to its end, not computed again, by the next replay.
 
-Into the state of a stream there is one more moment: what is to be published is written beside the state, too, and
-counts from there on. The stream itself, or the next replay, finishes what dies after it; what dies before is void.
+A replay into the state of a stream is also recorded beside that state, and counts from then on. If it dies later, the
+stream or the next replay finishes it; if it dies earlier, it has no effect.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers for texts, whole columns at a time: the same for the same text on every machine."""
+"""Hash whole columns of texts to numbers, which are the same on every machine."""
 
 from __future__ import annotations
 

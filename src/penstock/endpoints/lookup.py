@@ -1,4 +1,4 @@
-"""A table that messages are enriched from: rows found by one key."""
+"""Lookup tables: rows, found by one key, that messages are enriched from."""
 
 from __future__ import annotations
 

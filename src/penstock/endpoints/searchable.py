@@ -1,4 +1,4 @@
-"""A table in the order of its keys: a binary search finds rows, in memory or in a file that nobody reads whole."""
+"""A table sorted by its keys, whose rows a binary search finds, in memory or in a mapped file."""
 
 from __future__ import annotations
 

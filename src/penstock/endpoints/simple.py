@@ -1,4 +1,4 @@
-"""The small ends: a DataFrame, a generator at a steady rate, the console, and nowhere."""
+"""Small endpoints: a DataFrame, a generator at a steady rate, the console, and Void, which drops messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of values: Arrow arrays, or one scalar that stands for every row."""
+"""Columns of values for `vectorized.py`: Arrow arrays, or one scalar that stands for every row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that hide or identify: hashes, masks, names."""
+"""Functions that hide or identify values: hashes, masks, UUIDs."""
 
 from __future__ import annotations
 

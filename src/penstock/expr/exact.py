@@ -1,4 +1,4 @@
-"""Exact arithmetic: what types it has, by SQL's rules for digits and decimals, and what it means.
+"""Exact arithmetic of DECIMAL: the types of results, by SQL's rules for digits and decimals, and their values.
 
 A value carries the decimals of its type, so a meaning needs no types. What has more than 38 digits is missing.
 """

@@ -1,7 +1,7 @@
 """The built-in functions: their types and their plain-Python meaning.
 
-Arguments are never missing here: the evaluator answers *missing* before it calls. A function answers None where
-it has no result (division by zero, text that is not a number), and Spark does the same.
+Arguments are never missing here: the evaluator answers *missing* before it calls. A function answers None where it has
+no result (division by zero, text that is not a number); `vectorfunctions.py` does the same for columns.
 """
 
 from __future__ import annotations

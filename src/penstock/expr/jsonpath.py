@@ -6,7 +6,7 @@
 A query becomes the tree that the other front ends make, and so works on typed fields, as long as it consists of
 names, indexes, wildcards, filters, comparisons, existence tests, `&&`, `||` and `!`. On typed fields a null is a
 missing value; inside a VARIANT the RFC holds to the letter. Anything else (slices, `..`, functions) becomes a
-JsonPath node: the reference evaluates it on any JSON body, Spark only inside a VARIANT.
+JsonPath node, which is evaluated message by message, on the original JSON body or inside a VARIANT.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Constants of expressions: those that Python has, and those that text writes behind the name of their type."""
+"""Constants in expressions: Python values, and text with the name of its type before it."""
 
 from __future__ import annotations
 

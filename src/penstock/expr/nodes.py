@@ -1,7 +1,7 @@
-"""The expression tree. All front ends make it; the reference, Spark and the printer read it.
+"""The expression tree. All front ends make it; the reference, the kernel and the printer read it.
 
-A value that is missing and a value that is null are the same: *missing*. Functions of something missing are
-missing, and a comparison with something missing is false (or a dead letter, when the step says so).
+A value that is missing and a value that is null are the same: *missing*. Functions of something missing are missing,
+and a comparison with something missing is false (or a dead letter, when the step says so).
 """
 
 from __future__ import annotations

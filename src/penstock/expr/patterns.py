@@ -1,4 +1,4 @@
-"""Regular expressions of RFC 9485, matched by RE2: the time is that of one walk over the text, whatever the pattern.
+"""Regular expressions of RFC 9485, matched by RE2 in time that grows with the text, whatever the pattern.
 
 A pattern is small, because memory and the time for each character grow with it. One that a message brings may be
 anything: where it is no pattern, or too large, it matches nothing.

@@ -1,7 +1,7 @@
-"""RFC 9535 text as a tree: the query itself, not yet fitted to any schema.
+"""Parse JSONPath (RFC 9535) into a tree that is not yet fitted to any schema.
 
-The library decides what is valid. Reading the valid text again takes little, and ties nothing here to the
-library's own tree, which differs between its versions.
+The library decides what is valid. Reading the valid text again takes little, and ties nothing here to the library's own
+tree, which differs between its versions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The type of what a function gives, of the types of its arguments."""
+"""The type of a function's result, from the types of its arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of text expressions that are no functions of values: collections, tables, queries, Python."""
+"""Calls in text expressions that are not functions of values: any, select, lookup, jsonpath, meta, now, python."""
 
 from __future__ import annotations
 

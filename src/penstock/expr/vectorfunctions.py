@@ -1,4 +1,4 @@
-"""The built-in functions over Arrow columns: what their plain meaning says of every row.
+"""The built-in functions over Arrow columns: the same results as their plain meaning, for all rows at once.
 
 Where Arrow means something else, or gives up, the plain meaning of `functions.py` answers row by row.
 """

@@ -1,7 +1,8 @@
-"""Expressions over a whole Arrow batch: what `evaluate` says, for many bodies at once.
+"""Expressions over a whole Arrow batch: the same values as `evaluate`, for many bodies at once.
 
-A value that is missing is null. Fields, literals, conditions, alternatives, value mappings, built-in functions, and
-what looks into arrays, however deep. Headers, paths into the document, VARIANT and Python functions are left to others.
+A missing value is null. Computed here are fields, literals, conditions, alternatives, value mappings, built-in
+functions, and expressions over arrays, however deep. Headers, paths into the document, VARIANT and Python functions are
+not; `kernel/asked.py` sees to these.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bytes <-> table: the type converter."""
+"""Formats: bytes of a body to fields and back, for JSON, XML, CSV and text."""
 
 from __future__ import annotations
 

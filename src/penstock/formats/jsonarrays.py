@@ -1,4 +1,4 @@
-"""JSON texts that are in several Arrow arrays, joined to arrays of JSON without a Python object for any of them."""
+"""Join JSON texts from several Arrow arrays into JSON arrays, without a Python object for any text."""
 
 from __future__ import annotations
 

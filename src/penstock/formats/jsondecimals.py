@@ -1,4 +1,4 @@
-"""Exact numbers in JSON as msgspec hands them over: as the text that was written, or as a whole number."""
+"""Exact numbers of JSON as msgspec gives them: as text, as it was written, or as a whole number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Structs as JSON objects, whatever is inside them, column by column."""
+"""Write structs as JSON objects, however deep, column by column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns as JSON objects, one per row, without a Python object per value."""
+"""Write columns as JSON objects, one per row, without a Python object per value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What JSON text means as a VARIANT, on every engine: the last of equal keys, and numbers as Spark's VARIANT has them.
+"""What JSON text means as a VARIANT: the last of equal keys counts, and numbers are those of Spark's VARIANT.
 
 A whole number of up to 38 digits is exact, however it is written: 1.0 and 1e0 are 1. Any other is a double, which must
 be finite, and becomes whole if it has no fraction and needs no exponent.

@@ -1,4 +1,4 @@
-"""What a body may cost before it is refused: one place, so that every format and backend agrees."""
+"""How large a body may be before it is refused, for every format and engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files as bytes, compressed or not."""
+"""Open files, gzipped or not."""
 
 from __future__ import annotations
 

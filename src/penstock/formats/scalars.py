@@ -1,4 +1,4 @@
-"""Values written as plain text, as XML and CSV have them."""
+"""Single values written as plain text, in XML and CSV."""
 
 from __future__ import annotations
 

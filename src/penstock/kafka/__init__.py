@@ -1,1 +1,1 @@
-"""Kafka for routes: topics as they are found, read by ranges of offsets, written in transactions."""
+"""Kafka for routes: find and make topics, read ranges of offsets, send batches in transactions."""

@@ -1,4 +1,4 @@
-"""The Kafka clients of routes: what they want of the client, and their errors."""
+"""The Kafka clients of routes: their settings and their errors."""
 
 from __future__ import annotations
 

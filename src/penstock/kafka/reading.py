@@ -1,4 +1,4 @@
-"""Reading: the messages of a range of offsets, some thousand at a time."""
+"""Read the messages of a range of offsets, some thousand at a time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Sending: the messages of a batch in one transaction, with the number of the batch as the offset of a group.
+"""Send the messages of a batch in one transaction, with the number of the batch as the offset of a group.
 
-The name of the transactions is also the name of the group. Whoever begins with a name ends what another one has begun,
-so the number that is read after that is the last word: the batch is there whole, or it is not there at all.
+The name of the transactions is also the name of the group. Whoever begins with a name ends the transaction that another
+process has begun, so the number that is read after that is the last word: the batch is there whole, or not at all.
 """
 
 from __future__ import annotations

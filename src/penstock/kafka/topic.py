@@ -1,4 +1,4 @@
-"""What a topic is in Kafka: its partitions and their ends; and how it is made."""
+"""Find a topic in Kafka, its partitions and their ends; or make it."""
 
 from __future__ import annotations
 

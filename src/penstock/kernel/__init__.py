@@ -1,1 +1,1 @@
-"""What is done with blocks of messages: Arrow columns, without Spark."""
+"""The engine: runs every step of an app over blocks of messages, which are Arrow columns; it does not know Spark."""

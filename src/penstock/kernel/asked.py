@@ -1,8 +1,9 @@
-"""The expressions of a step, over whole blocks.
+"""Compute the expressions of a step for all messages of a block at once.
 
-Most are computed column by column (`expr/vectorized.py`). What they need beside the fields becomes columns too: values
-of paths that only a decoder follows, headers, what is known of a message, and what functions of the user's give, which
-are called once for every message. What looks into a VARIANT is left to the reference's `evaluate`, row by row.
+Most are computed column by column (`expr/vectorized.py`). Whatever else an expression reads becomes a column beside the
+fields of the body first: headers, the id of a message, values of XPath and JSONPath that the decoder found, and results
+of the user's functions, which are called once for every message. Expressions that look into a VARIANT are evaluated row
+by row by the reference's `evaluate`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _META = {"id": STRING, "parent": STRING, "index": INTEGER, "count": INTEGER, nod
 
 @dataclass(frozen=True)
 class Prepared:
-    """An expression whose fields are all columns of a table, and its type."""
+    """An expression that reads only columns of the extended bodies, its type, and whether it is computed by columns."""
 
     expression: Expr
     kind: Type
@@ -44,7 +45,7 @@ class Prepared:
 
 
 class Questions:
-    """What a step asks of messages; made once, and pickled to the workers."""
+    """The expressions of a step, prepared once and pickled to the workers."""
 
     def __init__(self, stage: Stage, strict: bool = False) -> None:
         self.stage, self.strict = stage, strict
@@ -61,7 +62,7 @@ class Questions:
 
     @property
     def body(self) -> Struct:
-        """The fields of the body, and the columns beside them."""
+        """The schema of the body with the added columns."""
         return Struct((*self.schema.fields, *((name, self._kind(part)) for name, part in self.added.items())))
 
     def _kind(self, part: Expr) -> Type:
@@ -77,7 +78,7 @@ class Questions:
         return type_of(part, self.schema)
 
     def _placed(self, part: Expr) -> Expr:
-        """The expression with a column in place of whatever is no field of the body."""
+        """The expression with a column in place of every part that is not a field of the body."""
         match part:
             case nodes.XPath() | nodes.JsonPath():
                 return self._column(expression_key(part), part)
@@ -107,9 +108,9 @@ class Questions:
 
 @dataclass
 class Answers:
-    """What the expressions of a step say of the messages of a block.
+    """The values of a step's expressions for the messages of one block.
 
-    `failures` has the messages for which a function failed, by position, and why.
+    `failures` says why a function of the user's failed, by the position of the message.
     """
 
     questions: Questions
@@ -126,12 +127,12 @@ class Answers:
         return self.questions.stage
 
     def only(self, rows: Numbers) -> Answers:
-        """The same of some of the messages; no function is called again."""
+        """The answers for the messages at these positions; no function is called again."""
         return Answers(self.questions, self.block.take(rows), self.extended.take(pa.array(rows)))
 
     @cached_property
     def extended(self) -> pa.StructArray:
-        """The bodies with the columns beside them; functions are called, in the order in which they need each other."""
+        """The bodies with the added columns; a function of the user's is called after those whose results it needs."""
         if self.known is not None:
             return self.known
         table = self.block.fields
@@ -167,7 +168,7 @@ class Answers:
         return pa.array(made, arrow_type(function.returns))
 
     def _argument(self, expression: Expr, table: pa.StructArray) -> list[Any]:
-        """What a function gets for every message."""
+        """The value that a function gets as this argument, for every message."""
         if expression == Field(()):
             return to_python(table, _narrow(self.questions.schema, table.type))
         kind = type_of(expression, self.questions.body)
@@ -177,7 +178,7 @@ class Answers:
         return to_python(evaluate_batch(expression, table, wanted, self.questions.strict), kind)
 
     def value(self, expression: Expr) -> pa.Array:
-        """The value for every message, null where it is missing."""
+        """The value of an expression for every message, null where it is missing."""
         asked = self.questions.prepared[expression]
         if asked.is_vectorized:
             wanted = pa.null() if asked.kind == NULL else arrow_type(asked.kind)
@@ -194,7 +195,7 @@ class Answers:
                 yield None
 
     def _present(self, table: pa.StructArray) -> Struct:
-        """Of the fields of the body, those that the table has."""
+        """The fields of the body and the added columns that the table has."""
         return _narrow(self.questions.body, table.type)
 
 

@@ -1,8 +1,8 @@
-"""Messages on their way through the steps of an app, many at once.
+"""A block: messages that are at the same step, as Arrow columns.
 
-What a source gave, the *arrived* messages, stays as it is. A block says which of them it has, and which row of a table
-of bodies each one is now: a step that moves messages chooses positions, and only a step that makes new bodies makes a
-new table.
+The messages that a source gave stay as they are (`Arrived`). A block has positions only: which of these messages it
+holds, and which row of a table of bodies each of them has now. So a step that routes messages chooses positions, and
+only a step that makes new bodies makes a new table.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from penstock.plan.plan import Scope
 
 Numbers: TypeAlias = npt.NDArray[Any]
 MOST_BYTES = 256 << 20
-"""Of messages that are handled at once; Arrow's columns of text end at eight times that."""
+"""The most bytes of messages that are handled at once; Arrow's columns of text end at eight times that."""
 HEADERS, ATTACHMENTS = pa.map_(pa.string(), pa.string()), pa.map_(pa.string(), pa.binary())
 
 
 @dataclass(frozen=True)
 class Arrived:
-    """Neighbouring messages of a source: bodies, where each is, and what else the source gives of them.
+    """Messages as a source gave them: bodies, topic, partition and offsets, and times, headers and ids if it has them.
 
-    Messages that come from where they waited are of several sources: what is one for all others is then a column.
-    Their place in the batch is their `order`, whatever their position. They may be parts, with `parents`, and their
-    bodies may be `written`: JSON of the scope with that number. `fields` are those of the bodies, where the source has
-    columns and nothing needs to be decoded. Dead letters that come again were `tried` before.
+    Messages that come from a step that remembers, or from the waiting room, are of several sources: their `topic` and
+    `partition` are columns, and `order` is the place of each message in the batch. They may be parts of a split
+    message, with `parents`. Their bodies may be JSON that the engine has `written` itself, of the scope with that
+    number. `fields` has the decoded bodies where the source has columns. `tried` says in which route, and how often, a
+    message was tried before.
     """
 
     bodies: pa.Array
@@ -84,7 +85,7 @@ class Arrived:
         return pc.binary_join_element_wise(f"{self.topic}/{self.partition}/", offsets, "")
 
     def attempts(self, route: str, chosen: Numbers) -> Numbers | None:
-        """The number of the try that begins when messages come to a route; None if it is the first for all."""
+        """The number of the try that each message begins in this route; None if it is the first for all of them."""
         if self.tried is None:
             return None
         here = pc.fill_null(pc.equal(self.tried.field("route"), route), False).to_numpy(zero_copy_only=False)
@@ -104,9 +105,9 @@ def arrived_of(given: Iterable[Message], topic: str, source: int = 0) -> Arrived
 
 @dataclass(frozen=True)
 class Parts:
-    """Which part of its message each one is: its index at every splitter on the way, -1 where it was not split.
+    """Which part of a split message each message is: its index at every splitter it passed, -1 where it was not split.
 
-    `index` and `count` are those of the last time, -1 for a message that is no part.
+    `index` and `count` are those of the last splitter, -1 for a message that is not a part.
     """
 
     path: tuple[Numbers, ...]
@@ -119,7 +120,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class FirstForm:
-    """Messages as they came to the start of their route, for another try from there; -1 where there is none."""
+    """Messages as they came to the start of their route, for redelivery that restarts there; -1 where there is none."""
 
     block: Block
     rows: Numbers
@@ -127,14 +128,15 @@ class FirstForm:
 
 @dataclass(frozen=True)
 class Block:
-    """Messages in one place, with bodies of one scope.
+    """Messages at one step, whose bodies all have the same scope.
 
-    `origin` says which of those that arrived each one is, or is made of, and `row` which row of the table has its
-    fields. `headers` are those that another try has changed, `attempt` the number of the try in this route. `order` has
-    the number of the part or copy at every step that made several, -1 where one made none. `members` says, for every
-    step around them that may stop what it has made, of which member of its families each message is made. `keyed` has
-    the key of each message at the step that remembers to which they have come, and what else it asks of them.
-    `admitted` are the keys under which receivers have let each one through, where these may have to forget them.
+    `origin` is the position in `arrived` of each message, or of the message that it was made from; `row` is the row of
+    the table with its fields. `headers` are set where a step or another try has changed them; `attempt` is the number
+    of the try in this route. `order` has, for every step that made several messages of one, the number of the part or
+    copy, -1 where it made only one. `members` has, for every step that may stop its parts or copies
+    (`plan/stopping.py`), the member that each message comes from. `keyed` has the key of each message at the step that
+    remembers, and the values that this step computes. `admitted` lists the keys under which idempotent receivers let
+    each message pass, where they forget the keys of messages that fail.
     """
 
     arrived: Arrived
@@ -155,7 +157,7 @@ class Block:
         return len(self.origin)
 
     def take(self, rows: Numbers) -> Block:
-        """These messages, by position; one may be there several times."""
+        """The messages at these positions; a position may occur several times."""
         if len(rows) == len(self) and bool((rows == np.arange(len(self))).all()):
             return self
         return replace(
@@ -173,17 +175,17 @@ class Block:
         return self if chosen.all() else self.take(np.flatnonzero(chosen))
 
     def with_table(self, scope: Scope, table: pa.StructArray) -> Block:
-        """The same messages with new bodies: a row for each."""
+        """The same messages with new bodies, one row for each."""
         return replace(self, scope=scope, table=table, row=np.arange(len(table)))
 
     @cached_property
     def fields(self) -> pa.StructArray:
-        """The bodies in the order of the messages."""
+        """The bodies, in the order of the messages."""
         return self.table if self._is_whole else self.table.take(pa.array(self.row))
 
     @property
     def size(self) -> int:
-        """About the bytes of these messages: as they came, each time they are there."""
+        """About how many bytes the messages have: those of the original bodies, counted for every part and copy."""
         return int(self.arrived.sizes[self.origin].sum())
 
     def column(self, name: str) -> pa.Array:
@@ -229,7 +231,7 @@ class Block:
         return np.ones(len(self), np.int64) if self.attempt is None else self.attempt
 
     def split(self, rows: Numbers, index: Numbers, count: Numbers) -> Block:
-        """Parts of these messages; where there is no index the message stays itself."""
+        """Parts of the messages at these positions; where the index is -1, the message is no part but stays itself."""
         made, before = self.take(rows), self.parts
         is_part = index >= 0
         known = (np.full(len(rows), -1), np.full(len(rows), -1)) if before is None else (
@@ -245,7 +247,7 @@ def _below(ids: pa.Array, level: Numbers) -> pa.Array:
 
 
 def together(blocks: Sequence[Block]) -> Block:
-    """Blocks of one scope and one source as one, in the order of the source."""
+    """Join blocks of one scope, made of the same arrived messages, into one block in the order of the source."""
     if len(blocks) == 1:
         return blocks[0]
     joined = _joined(blocks)
@@ -253,7 +255,7 @@ def together(blocks: Sequence[Block]) -> Block:
 
 
 def _joined(blocks: Sequence[Block]) -> Block:
-    """One behind the other."""
+    """Put blocks one behind the other; a table that several blocks share is taken once."""
     first = blocks[0]
     tables: list[pa.StructArray] = []
     rows: list[Numbers] = []
@@ -294,14 +296,14 @@ def _first_forms(blocks: Sequence[Block]) -> FirstForm | None:
 
 
 def in_order(blocks: Sequence[Block]) -> Numbers:
-    """The positions of messages of several blocks, one behind the other, in the order of the source and of copies."""
+    """The positions that sort the messages of all these blocks by their place in the source, then by part or copy."""
     levels = _levels(blocks, [block.order for block in blocks])
     found: Numbers = np.lexsort((*reversed(levels), np.concatenate([block.origin for block in blocks])))
     return found
 
 
 def many(blocks: Sequence[Block]) -> int:
-    """How many of the blocks are taken together: at least one, and no more than memory is good for."""
+    """How many of the first blocks to join: at least one, and as many as have no more than MOST_BYTES."""
     sizes = np.cumsum([block.size for block in blocks])
     return max(1, int(np.searchsorted(sizes, MOST_BYTES, side="right")))
 
@@ -317,7 +319,7 @@ def _parts(blocks: Sequence[Block]) -> Parts | None:
 
 
 def _levels(blocks: Sequence[Block], found: Sequence[tuple[Numbers, ...]]) -> tuple[Numbers, ...]:
-    """Levels of numbers one behind the other; where a block has fewer of them, -1."""
+    """The numbers of all blocks one behind the other, level by level; -1 for a block that has fewer levels."""
     depth = max(map(len, found))
     return tuple(
         np.concatenate([levels[number] if number < len(levels) else np.full(len(block), -1)

@@ -1,4 +1,4 @@
-"""Bodies as they leave: as they came, or as JSON of their fields."""
+"""The bytes of bodies for sinks and dead letters: the original bytes, or JSON written from the fields."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.kernel.plain import to_python
 
 
 def in_slices(blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    """Blocks that go to one sink, one of each scope, in slices that memory is good for, one behind the other."""
+    """The blocks of one sink in slices of about MOST_BYTES, in the order of messages, with one block for each scope."""
     for slice in slices(blocks):
         some = [block.take(rows) for block, rows in zip(blocks, slice, strict=True) if len(rows)]
         scopes = sorted({block.scope.number for block in some})
@@ -24,7 +24,7 @@ def in_slices(blocks: Sequence[Block]) -> Iterator[list[Block]]:
 
 
 def slices(blocks: Sequence[Block]) -> Iterator[list[Numbers]]:
-    """Positions in each block, slice by slice; in the order of messages a slice is all before the next."""
+    """The positions in each block that belong to a slice, slice by slice, in the order of messages."""
     if sum(block.size for block in blocks) <= MOST_BYTES:
         yield [np.arange(len(block)) for block in blocks]
         return
@@ -55,7 +55,7 @@ def written(block: Block) -> pa.Array:
 
 
 def kept(block: Block) -> list[dict[str, Any] | None]:
-    """The bodies of dead letters where they are no longer the original ones: what is needed to go on with them."""
+    """The fields of each rewritten body, None for an original one; they are stored with dead letters, for a replay."""
     if block.scope.raw:
         return [None] * len(block)
     return to_python(fitted(block.fields, block.scope.wanted), block.scope.wanted)

@@ -1,4 +1,4 @@
-"""Steps that make a new body of each body, or new headers: translator, content filter, enrichers."""
+"""Steps that rewrite bodies or headers: message translator, content filter, content enricher, header enricher."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Values = Sequence[tuple[tuple[str, ...], pa.Array]]
 
 
 def rewrite(node: Translate | Enrich, block: Block, asked: Answers) -> Outcome:
-    """Each used value at its place, beside the fields that an enricher keeps."""
+    """Translator and enricher: put each value that is read later into its field; an enricher keeps the other fields."""
     wanted = asked.stage.after.wanted
     used = [(target, value) for target, value in node.mappings if inside(wanted, target) is not None]
     values = [(target, asked.value(value)) for target, value in used]
@@ -71,7 +71,7 @@ def look_up(node: EnrichFromTable, block: Block, asked: Answers) -> Outcome:
 
 
 def _used(node: EnrichFromTable, wanted: Struct) -> Struct:
-    """What somebody reads of the columns that the step adds."""
+    """The columns of the lookup table that the step adds and that somebody reads."""
     known = wanted.get(node.into) if node.into else wanted
     names = known.names if isinstance(known, Struct) else ()
     return Struct(tuple((name, kind) for name, kind in node.looked_up().fields if name in names))
@@ -95,7 +95,7 @@ def _made(stage: Stage, block: Block, table: pa.StructArray) -> Outcome:
 def built(
     wanted: Struct, values: Values, targets: Sequence[tuple[str, ...]], kept: pa.StructArray | None, length: int
 ) -> pa.StructArray:
-    """A struct of values, with the wanted fields of the one that is kept beside them; it is never null itself."""
+    """A struct of these values, and beside them the wanted fields of `kept`; no row of it is null."""
     columns = [_field(name, kind, values, targets, kept, length) for name, kind in wanted.fields]
     return struct_of(wanted, columns, length)
 
@@ -121,7 +121,7 @@ def struct_of(kind: Struct, columns: Sequence[pa.Array], length: int, mask: pa.A
 
 
 def fitted(bodies: pa.StructArray, wanted: Struct) -> pa.StructArray:
-    """A struct with the wanted fields; those that are not there are null, and null stays null."""
+    """The bodies with exactly the wanted fields; a field that they lack is null, and a null body stays null."""
     if bodies.type == arrow_type(wanted):
         return bodies
     columns = [
@@ -133,7 +133,7 @@ def fitted(bodies: pa.StructArray, wanted: Struct) -> pa.StructArray:
 
 
 def shaped(values: pa.Array, wanted: Type) -> pa.Array:
-    """A value as somebody wants it: a struct keeps only the fields that are read."""
+    """A column in the wanted type; a struct keeps only the fields that are read."""
     kind = arrow_type(wanted)
     if values.type == kind:
         return values

@@ -1,4 +1,4 @@
-"""What one step makes of one message, looked at in order until too many of them have failed."""
+"""Stop the later parts of a split message, or copies of a multicast one, after too many earlier ones have failed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.plan.stopping import STOPPED, allowed, reason_of
 
 @dataclass(frozen=True)
 class Members:
-    """What a step has made: the families, the number in it and the size of it, in the order of both."""
+    """The parts or copies that a step made: for each the message it was made of (`family`), its number, their count."""
 
     family: Numbers
     number: Numbers
@@ -24,7 +24,7 @@ class Members:
 
 
 def marked(outcome: Outcome) -> tuple[Members, Outcome]:
-    """The members, and the outcome whose blocks know which of them each message is."""
+    """Number the members, and note in the blocks of the outcome from which member each message comes."""
     every: list[Moved | Died] = [*outcome.moved, *outcome.died]
     none = np.zeros(0, np.int64)
     rows = np.concatenate([none, *(one.rows for one in every)])
@@ -48,7 +48,7 @@ def unmarked(block: Block) -> Block:
 
 
 def stopped(stage: Stage, members: Members, dead: Sequence[Letters]) -> dict[int, str] | None:
-    """The members that are stopped, and why; None if there are none."""
+    """The members to stop, each with the reason; None if there are none."""
     first: dict[int, tuple[tuple[int, ...], Letters, int]] = {}
     for letters in dead:
         block = letters.died.block
@@ -74,7 +74,7 @@ def stopped(stage: Stage, members: Members, dead: Sequence[Letters]) -> dict[int
 
 
 def without(outcome: Outcome, gone: Mapping[int, str]) -> Outcome:
-    """The outcome with the stopped ones as dead letters of the step that made them."""
+    """The outcome in which stopped members are dead letters of the step that made them."""
     codes, kept = np.array(list(gone)), Outcome(filtered=outcome.filtered)
 
     def rest(one: Moved | Died) -> Numbers:

@@ -1,7 +1,7 @@
-"""The way of a block of messages through an app: step by step, routes in the order in which messages meet them.
+"""Lead a block of messages through the steps and routes of an app, in the order in which messages meet them.
 
-At a step that remembers the way ends: whoever runs the app takes the messages from there, and keeps those that wait
-for another try.
+The way ends at a step that remembers (aggregator, resequencer, idempotent receiver): the caller takes the messages from
+there, and stores those that wait for another try.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ MICROSECONDS = 1_000_000
 
 @dataclass(frozen=True)
 class Waiting:
-    """Messages that go on at a step in a later batch, each of them not sooner than after so many microseconds.
+    """Messages that come back to the step `title` in a later batch, each after at least so many microseconds.
 
-    They have failed, or else they wait for the fate of others.
+    They wait for another try, and are in `failed` as they failed; or they wait until the fate of another message is
+    known.
     """
 
     title: str
@@ -43,9 +44,10 @@ class Waiting:
 
 @dataclass
 class Ends:
-    """Where the messages of a block have come to, and what each step has counted.
+    """Where the messages of a block ended, and what each step counted.
 
-    `came` are the origins of those that came to each step; those in `held` have a key at a step that remembers.
+    `came` has, by step, the origins of the messages that came there. `held` has the messages that arrived at a step
+    that remembers, with their keys.
     """
 
     delivered: dict[str, list[Block]] = field(default_factory=lambda: defaultdict(list))
@@ -71,7 +73,7 @@ class Ends:
 
     @property
     def failed(self) -> list[Block]:
-        """Messages that are dead, or will be tried again."""
+        """Messages that are dead letters, or will be tried again."""
         return [one.died.block for one in self.dead] + [one.failed for one in self.waiting if one.failed is not None]
 
     @property
@@ -80,7 +82,7 @@ class Ends:
 
 
 class Flow:
-    """The steps of an app; made once, and pickled to the workers."""
+    """The steps of an app as functions over blocks, and the way between them; made once, and pickled to the workers."""
 
     def __init__(self, plan: Plan) -> None:
         self.routes = {route.name: number for number, route in enumerate(plan.routes)}
@@ -93,23 +95,23 @@ class Flow:
         self.stopping = frozenset(stage.title for stage in stopping_stages(plan))
 
     def run(self, route: str, block: Block) -> Ends:
-        """All messages of a block from the start of a route."""
+        """Lead a block through the app from the start of a route."""
         return self._run({(self.routes[route], 0): [block]})
 
     def resume(self, title: str, block: Block) -> Ends:
-        """Messages that come to a step in the middle of a route."""
+        """Lead a block on from a step in the middle of a route."""
         place = self.places[title]
         return self._run({place: [block]}, place)
 
     def try_again(self, title: str, block: Block) -> Ends:
-        """Messages that have waited for a step: it has them already."""
+        """Lead on messages that waited for this step, which has counted them as received before."""
         ends = self.resume(title, block)
         ends.came[title].pop(0)
         ends.steps[title].update(received=-len(block), held=-len(block))
         return ends
 
     def after(self, title: str, outcome: Outcome) -> Ends:
-        """What becomes of messages that a step which remembers does not keep."""
+        """Lead on the messages that a step that remembers sends on; those it cannot decide yet begin to wait."""
         place = self.places[title]
         ends = self._followed(self.steps[place].stage, place, outcome)
         if outcome.undecided is not None:
@@ -173,7 +175,7 @@ class Flow:
         waiting.setdefault((number, 0), []).append(block)
 
     def _begun(self, number: int, block: Block) -> Block:
-        """Messages at the start of a route: their tries are counted anew."""
+        """The messages at the start of a route, where their tries are counted anew."""
         policy, route = self.policies[number], self.steps[number, 0].stage.route
         fresh = replace(block, attempt=block.arrived.attempts(route, block.origin), first=None)
         if policy is None or not policy.restarts:
@@ -181,7 +183,7 @@ class Flow:
         return replace(fresh, first=FirstForm(fresh, np.arange(len(fresh))))
 
     def _without_waiting(self, stage: Stage, place: Place, died: Died, ends: Ends) -> Died:
-        """Those that are dead letters; the others wait for their next try."""
+        """Let failed messages wait for another try where redelivery grants one; the others are returned as dead."""
         policy = self.policies[place[0]]
         if policy is None or stage.at_once is not None:
             return died
@@ -214,9 +216,9 @@ class Flow:
         ends.waiting.append(Waiting(title, block, after, failed))
 
     def _follow_family(self, stage: Stage, place: Place, outcome: Outcome, ends: Ends) -> None:
-        """Try how far all members come; if enough have failed for some to be stopped, without those again.
+        """Follow all members to their ends; if so many fail that some are to be stopped, do it again without these.
 
-        Functions are then called twice, and more often inside further such steps.
+        The user's functions are then called twice, and more often where such steps are inside each other.
         """
         members, known = marked(outcome)
         trial = self._followed(stage, place, known)
@@ -236,7 +238,7 @@ class Flow:
 
 
 def _numbered(outcome: Outcome, length: int) -> Outcome:
-    """The outcome whose messages know which of several they are, where a step made several of one."""
+    """Note in the blocks of the outcome which part or copy each message is, where the step made several of one."""
     every: list[Moved | Died] = [*outcome.moved, *outcome.died]
     if all(one.number is None for one in every):
         return outcome

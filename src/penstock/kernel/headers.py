@@ -1,4 +1,4 @@
-"""Headers of the messages of a block."""
+"""Set and remove headers of all messages of a block."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.kernel.block import HEADERS, Block
 
 
 def with_headers(block: Block, values: Mapping[str, pa.Array], removed: Collection[str] = ()) -> Block:
-    """The messages with these headers in place of those that they had; a value that is null is no header."""
+    """The messages with these headers set and the `removed` ones removed; a value that is null sets no header."""
     every = np.arange(len(block))
     before = block.known_headers.cast(HEADERS).take(pa.array(every))  # neither sliced nor with entries under a null
     kept = ~np.asarray(pc.is_in(before.keys, pa.array([*values, *removed], pa.string())), bool)

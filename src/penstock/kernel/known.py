@@ -1,4 +1,4 @@
-"""What is known about messages beside their bodies, for sinks that keep it and for dead letters."""
+"""The envelope of messages (id, headers, position, time, parent, error) as one column, for sinks and dead letters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KNOWN = pa.struct([
 
 
 def known(block: Block, time: datetime, letters: Letters | None = None) -> pa.StructArray:
-    """A row for each message. `time` is that of messages whose source gives none."""
+    """The envelope of each message. `time` is for messages whose source gives none."""
     length, columns = len(block), columns_of(block, (*_FROM_BLOCK, ATTEMPT), time)
     columns |= {ERROR: pa.nulls(length, ERRORS), "fields": pa.nulls(length, pa.string())}
     if letters is not None:

@@ -1,4 +1,4 @@
-"""What a step does with the messages of a block."""
+"""The outcome of a step: the messages that it sends on, filters, or makes dead letters."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from penstock.kernel.block import Block, Numbers
 
 NEXT = None
-"""Where messages go that stay in their route: to its next step."""
+"""The target of messages that stay in their route: its next step."""
 
 
 @dataclass(frozen=True)
 class Moved:
-    """Messages that go to a channel, or to the next step. `rows` are those that they were, by position.
+    """Messages that go to a channel, or to the next step; `rows` are their positions in the block that came in.
 
-    `number` tells apart what is made of one message.
+    `number` is the number of the part or copy, where a step makes several messages of one.
     """
 
     to: str | None
@@ -32,7 +32,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Died:
-    """Messages that cannot go on, each with its error and its reason."""
+    """Messages that failed at a step, each with its error and its reason."""
 
     block: Block
     rows: Numbers
@@ -48,7 +48,7 @@ class Died:
 
 @dataclass(frozen=True)
 class Letters:
-    """Messages that died, and where."""
+    """Dead letters, with the route and the step where they failed."""
 
     route: str
     step: str
@@ -57,9 +57,10 @@ class Letters:
 
 @dataclass
 class Outcome:
-    """Everything that came to a step is in one of these. `filtered` are positions.
+    """What a step did: every message that came is moved, dead, filtered (by position) or undecided.
 
-    The `undecided` wait for the fate of another message, and come to the same step again in the next batch.
+    Undecided messages come to the same step again in the next batch, when the fate of the first one with their key is
+    known.
     """
 
     moved: list[Moved] = field(default_factory=list)
@@ -68,7 +69,7 @@ class Outcome:
     undecided: Block | None = None
 
     def move(self, to: str | None, block: Block, chosen: Numbers, number: int | None = None) -> None:
-        """Send the chosen messages on as they are; `chosen` is a flag for each."""
+        """Send messages on as they are; `chosen` is a flag for each message of the block."""
         rows = np.flatnonzero(chosen)
         if len(rows):
             going = block if len(rows) == len(block) else block.take(rows)
@@ -79,14 +80,14 @@ class Outcome:
             self.died.append(Died(block.take(rows), rows, [error] * len(rows), reasons))
 
     def add(self, other: Outcome, rows: Numbers) -> None:
-        """What became of these messages."""
+        """Add the outcome of some messages of the block, which are at the positions `rows`."""
         self.moved += [replace(one, rows=rows[one.rows]) for one in other.moved]
         self.died += [replace(one, rows=rows[one.rows]) for one in other.died]
         self.filtered = np.concatenate([self.filtered, rows[other.filtered]])
 
     @property
     def count(self) -> int:
-        """How many there are now."""
+        """How many messages there are after the step."""
         return (
             sum(len(one.rows) for one in self.moved) + sum(len(one.rows) for one in self.died) + len(self.filtered)
         )

@@ -14,7 +14,7 @@ from penstock.schema import STRING, VARIANT, Array, Map, Struct, Type, has_varia
 
 
 def to_python(column: pa.Array, kind: Type) -> list[Any]:
-    """Structs as dicts with the fields of the type, maps as dicts, VARIANT as what its JSON text says."""
+    """A column as Python values: structs and maps as dicts, a VARIANT as what its JSON text says."""
     values: list[Any] = column.to_pylist(maps_as_pydicts="strict")
     if isinstance(kind, Struct) and kind.names != tuple(field.name for field in column.type):
         values = [None if value is None else {name: value.get(name) for name in kind.names} for value in values]

@@ -1,4 +1,4 @@
-"""Bodies as they came to the tables that steps work on."""
+"""Decode the bodies of messages that arrived into the table that steps work on."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from penstock.kernel.content import fitted
 from penstock.plan.plan import Entry
 
 Failures = list[tuple[int, Malformed]]
-"""Messages that cannot be read, by position, and why."""
+"""The positions of messages that cannot be decoded, each with the reason."""
 
 
 class Decoder:
-    """The bodies of one source, as far as the app reads them; pickled to the workers."""
+    """Decodes the bodies of one source, only the fields that the app reads; pickled to the workers."""
 
     def __init__(self, entry: Entry) -> None:
         self.format, self.scope = entry.format, entry.scope
@@ -29,7 +29,7 @@ class Decoder:
         self.queries = tuple(path for path in entry.paths if isinstance(path, nodes.JsonPath))
 
     def __call__(self, arrived: Arrived) -> tuple[Block, Failures]:
-        """The messages that can be read, and which others cannot, and why."""
+        """The messages that can be decoded, as a block, and the positions of the others with the reason."""
         table, failures = self._decoded(arrived)
         good = np.arange(len(arrived.bodies))
         if failures:
@@ -55,7 +55,7 @@ class Decoder:
         return pa.StructArray.from_arrays(columns, names=names), failures
 
     def _queried(self, bodies: pa.Array, bad: set[int]) -> tuple[list[pa.Array], Failures]:
-        """Whether JSONPath conditions hold, document by document."""
+        """The answers to JSONPath conditions, document by document."""
         failures: Failures = []
         answers: list[list[bool | None]] = [[None] * len(bodies) for _ in self.queries]
         for index, raw in enumerate(bodies.to_pylist()):

@@ -50,7 +50,7 @@ def sift(node: Filter, block: Block, asked: Answers) -> Outcome:
 
 
 def choose(node: Choice, block: Block, asked: Answers) -> Outcome:
-    """The first case that is true; with strict cases, one that is not known before it ends the way."""
+    """Content-based router: the first true case decides; a missing value before it may make a dead letter."""
     outcome, undecided = Outcome(), np.ones(len(block), bool)
     for channel, test in node.cases:
         passes, unknown = _decided(asked.value(test))
@@ -65,7 +65,7 @@ def choose(node: Choice, block: Block, asked: Answers) -> Outcome:
 
 
 def _decided(answers: pa.Array) -> tuple[Numbers, Numbers]:
-    """Which are true, and which are not known."""
+    """Which answers are true, and which are missing."""
     if pa.types.is_null(answers.type):
         return np.zeros(len(answers), bool), np.ones(len(answers), bool)
     unknown = answers.is_null().to_numpy(zero_copy_only=False)
@@ -144,7 +144,7 @@ def address(node: Recipients, block: Block, asked: Answers) -> Outcome:
 
 
 def _distinct(rows: Numbers, names: pa.Array) -> tuple[Numbers, pa.Array, Numbers]:
-    """Every name of a message once, in order, and its number among them."""
+    """Each recipient of a message once, in order, and its number among the recipients of that message."""
     codes = names.dictionary_encode()
     pairs = rows.astype(np.int64) * (len(codes.dictionary) + 1) + codes.indices.to_numpy()
     _, first = np.unique(pairs, return_index=True)

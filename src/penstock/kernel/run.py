@@ -1,4 +1,4 @@
-"""An app on messages in lists, in this process: the engine itself, without Spark around it."""
+"""Run an app on lists of messages in this process: the same engine as on Spark, without Spark, for tests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Batch = tuple[float, Mapping[str, Iterable[object]]]
 
 
 def run(plan: Plan, batches: Sequence[Batch], stop: bool = True) -> Result:
-    """What arrives in each channel, the dead letters, and the counts. With `stop`, the run ends with the last batch."""
+    """The messages of each channel, the dead letters and the counts. With `stop`, the run ends with the last batch."""
     with tempfile.TemporaryDirectory(prefix="penstock-") as directory:
         process, last = _Process(plan, directory), len(batches) - 1
         for number, (now, messages) in enumerate(batches):
@@ -57,7 +57,7 @@ def run(plan: Plan, batches: Sequence[Batch], stop: bool = True) -> Result:
 
 
 class _Process:
-    """All that has happened so far. What steps remember is in files of the directory."""
+    """One run: what was delivered and counted so far. What steps remember is in files of the directory."""
 
     def __init__(self, plan: Plan, directory: str) -> None:
         self.plan, self.directory, self.flow = plan, directory, Flow(plan)
@@ -84,7 +84,7 @@ class _Process:
         return self.held.total() + sum(map(len, self.waiting))
 
     def stop(self) -> None:
-        """Further batches until nobody waits for another one, then the end, which may let messages wait again."""
+        """Run further batches until no message waits, then end the run; begin again if that makes messages wait."""
         while True:
             while self.waiting:
                 self.batch(min(pc.min(rows[DUE]).as_py() for rows in self.waiting), {})
@@ -117,7 +117,7 @@ class _Process:
                 self._add(self.flow.try_again(back.title, back.block), moment, steps, arriving)
 
     def _forget(self) -> None:
-        """Receivers do not know the keys of messages that have failed."""
+        """Let idempotent receivers forget the keys of messages that have failed."""
         for title in {title for title, _, _ in self.failed}:
             pairs = sorted((high, low) for name, high, low in self.failed if name == title)
             keys = Keys(*(np.array(half, np.int64) for half in zip(*pairs, strict=True)))

@@ -41,7 +41,7 @@ def split(node: Split, block: Block, asked: Answers) -> Outcome:
 
 
 def _never_null(elements: pa.StructArray) -> pa.StructArray:
-    """The elements, those that are null as objects without any field."""
+    """The elements; a null element becomes an object without fields."""
     if not elements.null_count:
         return elements
     columns = elements.flatten()
@@ -51,7 +51,7 @@ def _never_null(elements: pa.StructArray) -> pa.StructArray:
 
 
 def split_fields(node: SplitFields, block: Block, asked: Answers) -> Outcome:
-    """A message for every field that is there, between those of head and tail."""
+    """A message for every field that is present, with the fields of head and tail around it."""
     stage = asked.stage
     names = node.iterable(stage.scope.schema)
     there = np.stack([block.column(name).is_valid().to_numpy(zero_copy_only=False) for name in names], 1)
@@ -70,9 +70,10 @@ def split_fields(node: SplitFields, block: Block, asked: Answers) -> Outcome:
 def parted(
     stage: Stage, block: Block, rows: Numbers, made: Callable[[slice], pa.StructArray], fewest: int = 1
 ) -> Outcome:
-    """Messages that are made of those rows, which rise, some at a time; a message of which nothing is made is filtered.
+    """A new message for each position in `rows`, which rise; a message without any is filtered.
 
-    Of those of which fewer than `fewest` are made, the one stays itself.
+    `made` gives the bodies, a slice at a time. A message with fewer than `fewest` new ones is not split: it keeps its
+    identity.
     """
     counts = np.bincount(rows, minlength=len(block))
     number = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -85,7 +86,7 @@ def parted(
 
 
 def _bounded(sizes: Numbers) -> Iterator[slice]:
-    """Neighbours that together are no more than memory is good for."""
+    """Slices of neighbouring messages, each of about MOST_BYTES."""
     ends = np.flatnonzero(np.diff(np.cumsum(sizes) // MOST_BYTES)) + 1
     for start, end in itertools.pairwise([0, *ends.tolist(), len(sizes)]):
         if end > start:
@@ -113,7 +114,7 @@ def script(node: Script, block: Block, asked: Answers) -> Outcome:
 
 
 def _scripted(node: Script, table: pa.Table) -> tuple[list[tuple[int, dict[str, Any]]], dict[int, str]]:
-    """What the function makes of which row, and why it failed for others."""
+    """The bodies that the function made, each with the row it came from, and why it failed for the other rows."""
     try:
         return scripted_rows(node, node.function(table), len(table)), {}
     except Exception as problem:

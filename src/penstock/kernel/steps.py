@@ -1,4 +1,4 @@
-"""The steps of a plan as functions over blocks."""
+"""Every step of a plan as a function over blocks, which tries failed messages again where redelivery has no delay."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STEPS: Works = {
 
 @dataclass(frozen=True)
 class Step:
-    """A step in its place, ready to run; pickled to the workers."""
+    """One step of a plan with its prepared expressions and its function; pickled to the workers."""
 
     stage: Stage
     questions: Questions
@@ -46,7 +46,7 @@ class Step:
         return cls(stage, questions, STEPS[type(stage.node)])
 
     def __call__(self, block: Block) -> Outcome:
-        """What becomes of the messages, at the last of their tries at once."""
+        """The outcome for a block, after the last try of messages that are tried again at once."""
         outcome = self._once(block)
         if self.stage.at_once is None:
             return outcome
@@ -82,7 +82,7 @@ class Step:
 
 
 def _by_fate(died: Died, stage: Stage) -> list[tuple[Died, bool]]:
-    """Those of a message that alone is left, and may be tried again; and the others."""
+    """Divide failed messages into those that are tried again at once (True) and dead letters (False)."""
     tries = died.block.tries
     again = np.array([died.number is None and int(tries[row]) <= stage.tries(error)
                       for row, error in enumerate(died.errors)])  # fmt: skip
@@ -91,6 +91,6 @@ def _by_fate(died: Died, stage: Stage) -> list[tuple[Died, bool]]:
 
 
 def tried_again(failed: Block, form: Block | None = None) -> Block:
-    """Messages that failed, for their next try, in the form that is tried, with the header that counts it."""
+    """Failed messages for their next try, in the earlier form `form` if given, with the header that counts tries."""
     counted = with_headers(form or failed, {REDELIVERED: pa.array(failed.tries).cast(pa.string())})
     return replace(counted, attempt=failed.tries + 1)

@@ -1,7 +1,7 @@
-"""Messages as rows that stand for themselves: how they travel from task to task, and how they wait.
+"""Messages as rows that need nothing else: how they travel through Spark's shuffle, and how they wait in files.
 
-A block leans on the messages that arrived with it. A row has everything: the envelope, the bytes that came, and the
-fields of the body.
+A block refers to the messages that arrived with it. A row has all of a message: the envelope, the original bytes, and
+the fields of the body.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from penstock.plan.plan import Scope
 
 _FORM = (ID, HEADERS, PARENT, INDEX, COUNT, SCOPE, ORDER)
 FIELDS = "fields"
-"""The fields of a body that is not the one that came."""
+"""The column with the fields of a rewritten body."""
 
 
 def columns_of(block: Block, wanted: Collection[str], time: datetime) -> dict[str, pa.Array]:
-    """The wanted columns of the envelope. `time` is that of messages whose source gives none."""
+    """These columns of the envelope, for a block. `time` is for messages whose source gives none."""
     found = {}
     for name in wanted:
         kind = pa.int32() if name == ATTEMPT else ENVELOPE.field(name).type
@@ -57,7 +57,7 @@ def columns_of(block: Block, wanted: Collection[str], time: datetime) -> dict[st
 
 
 def history_of(block: Block, wanted: pa.Schema, route: str, time: datetime) -> dict[str, pa.Array]:
-    """What has happened to messages that are in a route: their tries, who has let them through, how they came."""
+    """What happened to messages so far: their tries, the receivers they passed, and how they came to their route."""
     found: dict[str, pa.Array] = {}
     if TRIED in wanted.names:
         found[TRIED] = _tries(block, route)
@@ -70,7 +70,7 @@ def history_of(block: Block, wanted: pa.Schema, route: str, time: datetime) -> d
 
 
 def form_type(scope: Scope) -> pa.StructType:
-    """How messages came to the start of a route with this scope; where that is how they arrived, their bytes tell."""
+    """The type of messages as they came to the start of a route; an original body needs no fields beside its bytes."""
     fields = [] if scope.raw else [pa.field(FIELDS, arrow_type(scope.wanted))]
     return pa.struct([*(ENVELOPE.field(name) for name in _FORM), *fields])
 
@@ -143,7 +143,7 @@ def _orders(block: Block) -> pa.StructArray:
 
 
 def _paths(levels: Sequence[Numbers], length: int) -> pa.ListArray:
-    """The numbers at all levels of each message, as a list, without those that are none."""
+    """The numbers of all levels as one list per message, without those that are -1."""
     ends = np.zeros(length + 1, np.int32)
     if not levels:
         return pa.ListArray.from_arrays(pa.array(ends), pa.array([], pa.int32()), type=PATH)
@@ -154,7 +154,7 @@ def _paths(levels: Sequence[Numbers], length: int) -> pa.ListArray:
 
 
 def _levels(paths: pa.ListArray) -> tuple[Numbers, ...]:
-    """The other way round: as many levels as the longest path has."""
+    """The reverse of `_paths`: as many levels as the longest list has numbers."""
     lengths = paths.value_lengths().to_numpy(zero_copy_only=False)
     depth = int(lengths.max()) if len(lengths) else 0
     numbers = np.full((len(paths), depth), -1)
@@ -163,7 +163,7 @@ def _levels(paths: pa.ListArray) -> tuple[Numbers, ...]:
 
 
 def arrived_from(rows: pa.Table, bodies: pa.Array, written: int | None = None) -> Arrived:
-    """Messages that come from where they waited."""
+    """Rows as arrived messages with these bodies."""
     return Arrived(
         bodies, flat(rows, TOPIC), flat(rows, PARTITION).to_numpy(), flat(rows, OFFSET).to_numpy(), flat(rows, TIME),
         flat(rows, HEADERS), flat(rows, ATTACHMENTS), flat(rows, ID), order=flat(rows, ORDER),
@@ -172,7 +172,7 @@ def arrived_from(rows: pa.Table, bodies: pa.Array, written: int | None = None) -
 
 
 def first_forms(rows: pa.Table, arrived: Arrived, scope: Scope) -> FirstForm | None:
-    """The other way round. Bodies that are as they came are not read again: who is tried again is."""
+    """The reverse of `_forms`. Original bodies are not decoded here, but when a message is tried again."""
     if FIRST not in rows.column_names:
         return None
     forms = flat(rows, FIRST)
@@ -188,7 +188,7 @@ def first_forms(rows: pa.Table, arrived: Arrived, scope: Scope) -> FirstForm | N
 
 
 def attempts_from(rows: pa.Table, route: str) -> Numbers | None:
-    """The number of the try that each message is at in a route."""
+    """The number of the try, in this route, that each message is at."""
     if TRIED not in rows.column_names:
         return None
     tries = flat(rows, TRIED)
@@ -203,7 +203,7 @@ def parts_from(rows: pa.Table) -> Parts:
 
 
 def in_message_order(rows: pa.Table) -> Numbers:
-    """The positions of rows by the place of their messages in the batch."""
+    """The positions that sort rows by the place of their messages in the batch."""
     order = flat(rows, ORDER)
     levels = (*positions(order), *_levels(order.field("path")))
     differing = [level for level in levels if len(level) and (level != level[0]).any()]
@@ -214,13 +214,13 @@ def in_message_order(rows: pa.Table) -> Numbers:
 
 
 def positions(order: pa.StructArray) -> tuple[Numbers, ...]:
-    """The place of each message in its source, without its path: as numbers, the first of which count most."""
+    """The place of each message in its source, without its path, as columns to sort by; the first counts most."""
     source, partition, offset = (order.field(name).to_numpy() for name in ("source", PARTITION, OFFSET))
     return source, _ranks(order.field(TOPIC)), partition, offset
 
 
 def with_number(paths: pa.ListArray, numbers: Numbers) -> pa.ListArray:
-    """Every path with one more number behind it."""
+    """Every path with one more number at its end."""
     lengths = paths.value_lengths().to_numpy(zero_copy_only=False)
     ends = np.cumsum(lengths + 1)
     values = np.empty(ends[-1] if len(ends) else 0, np.int32)
@@ -231,7 +231,7 @@ def with_number(paths: pa.ListArray, numbers: Numbers) -> pa.ListArray:
 
 
 def _ranks(texts: pa.Array) -> Numbers:
-    """The place of each text among those that there are."""
+    """The rank of each text among the distinct texts."""
     encoded = texts.dictionary_encode()
     if len(encoded.dictionary) == 1:
         return np.zeros(len(texts), np.int64)
@@ -242,7 +242,7 @@ def _ranks(texts: pa.Array) -> Numbers:
 
 
 def in_one_piece(tables: Sequence[pa.Table]) -> pa.Table:
-    """To take rows out of many chunks is slow. Columns that a table does not have are null there."""
+    """One table without chunks, because taking rows out of many chunks is slow; columns that a table lacks are null."""
     return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
 
 

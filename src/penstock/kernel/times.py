@@ -1,4 +1,4 @@
-"""When messages were made: what a batch knows of those that came to one place, so that their age is known later."""
+"""The mean and the earliest time of the messages at a step or sink; with them latency is computed at publication."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """How many messages, the mean of their times and the earliest of them, in seconds since 1970, if known."""
+    """How many messages there were, and the mean and the earliest of their times, in seconds since 1970, if known."""
 
     messages: int = 0
     mean: float | None = None
@@ -15,7 +15,7 @@ class Times:
 
     @property
     def known(self) -> tuple[float, float] | None:
-        """Mean and earliest, if there are messages."""
+        """The mean and the earliest time; None if there is no message with a time."""
         if not self.messages or self.mean is None or self.earliest is None:
             return None
         return self.mean, self.earliest

@@ -1,6 +1,6 @@
-"""Messages that go on in a later batch, as tables: how they are kept, and how they come back.
+"""The waiting room: messages that go on in a later batch as tables, and tables back as messages.
 
-A body that is as it came is read again from its bytes; of any other one the fields are kept.
+An original body is decoded again from its bytes; of a rewritten one the fields are stored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _STEP = b"step"
 
 @dataclass(frozen=True)
 class Released:
-    """Messages at the step where they go on. Bodies that cannot be read any more are in `failures`, by position."""
+    """Messages that leave the waiting room for a step; `failures` has, by position, those that cannot be decoded."""
 
     title: str
     route: str
@@ -46,7 +46,7 @@ class Released:
 
 
 class WaitingRoom:
-    """How the messages of an app wait; pickled to the workers."""
+    """Turns messages that begin to wait into rows, and rows back into messages; pickled to the workers."""
 
     def __init__(self, plan: Plan) -> None:
         self.titles = [stage.title for stage in plan.stages()]
@@ -56,7 +56,7 @@ class WaitingRoom:
                          for stage in plan.stages() if (scope := stage.scope).raw}  # fmt: skip
 
     def rows(self, waiting: Waiting, now: int, time: datetime) -> pa.Table:
-        """Messages that begin to wait. `time` is that of messages whose source gives none."""
+        """Messages that begin to wait, as rows with the time they are due. `time` is for messages that have none."""
         title, block = waiting.title, waiting.block
         schema, (route, _) = self._schema(title), self.places[title]
         columns = columns_of(block, ENVELOPE.names, time) | history_of(block, schema, route, time)
@@ -66,7 +66,7 @@ class WaitingRoom:
         return pa.table([columns[field.name].cast(field.type) for field in schema], schema=schema)
 
     def released(self, rows: pa.Table) -> Released:
-        """What rows of one table were."""
+        """The messages of these rows, which all wait for the same step."""
         title = rows.schema.metadata[_STEP].decode()
         arrived, (route, scope) = arrived_from(rows, flat(rows, BODY)), self.places[title]
         every, failures, start = np.arange(len(rows)), Failures(), self.starts.get(title)
@@ -91,21 +91,21 @@ class WaitingRoom:
 
 
 def reader_of(plan: Plan, route: str, scope: Scope) -> Entry:
-    """How bodies of a scope are read that are as they came: as the source does it whose scope it is."""
+    """How original bodies of a scope are decoded: as the source decodes them that this scope belongs to."""
     assert scope.format is not None
     paths = next((entry.paths for entry in plan.entries if entry.scope.number == scope.number), ())
     return Entry(route, plan.entries[0].source, scope.format, scope, paths)
 
 
 def due_between(rows: pa.Table, since: int, now: int) -> Numbers:
-    """The positions of rows that became due in this time, which ends with `now`."""
+    """The positions of rows that became due after `since`, up to `now`."""
     due = flat(rows, DUE).to_numpy()
     found: Numbers = np.flatnonzero((due > since) & (due <= now))
     return found
 
 
 def admissions(blocks: Iterable[Block], titles: Sequence[str], batch: int) -> Iterator[tuple[str, int, int]]:
-    """Under which keys receivers have let these messages through in a batch: the step, and both halves of the key."""
+    """The keys under which receivers let these messages pass in this batch, each as step and both halves of the key."""
     for block in blocks:
         for one in () if block.admitted is None else block.admitted.flatten().to_pylist():
             if one["batch"] == batch:

@@ -1,4 +1,4 @@
-"""What a step does with a block: the one shape of all functions that run patterns."""
+"""The signature of all functions that run a pattern over a block."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.kernel.outcome import Outcome
 from penstock.patterns.node import Node
 
 Work: TypeAlias = Callable[[Any, Block, Answers], Outcome]
-"""From the node, the messages that came to it, and what its expressions say of them; `Answers.stage` is its place."""
+"""Takes the node, the messages that came, and the values of its expressions; `Answers.stage` is its place."""
 
 Works: TypeAlias = dict[type[Node], Work]
 """Which function runs which pattern."""

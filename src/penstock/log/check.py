@@ -1,4 +1,4 @@
-"""Check: every byte of a log is read and compared with its checksum. Nothing is changed."""
+"""Check a log: read every byte and compare it with its checksum. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ASIDE = {".torn": "a write that did not end, set aside when the log was opened"
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was read, what is damaged, and what is only worth knowing."""
+    """What was read, what is damaged, and what is only worth mentioning."""
 
     topics: int
     partitions: int

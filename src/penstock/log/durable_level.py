@@ -1,4 +1,4 @@
-"""Last: what the durable level of a partition does, be it files or Kafka."""
+"""The interface of the last, durable level of a partition, which is files or Kafka."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Last(Protocol):
 
     @property
     def end(self) -> int:
-        """The offset after the last that is written."""
+        """The offset after the last message that is written."""
 
     @property
     def durable(self) -> int: ...
 
     @property
     def taken(self) -> int:
-        """The offset after the last that cannot be taken back; some of it may be written only later."""
+        """The offset after the last message that cannot be taken back; some of these may be written only later."""
 
     @property
     def size(self) -> int: ...
@@ -53,7 +53,7 @@ class Last(Protocol):
 
     @property
     def trouble(self) -> str:
-        """Why it may be that it makes no progress."""
+        """Why it may make no progress."""
 
     @property
     def stalled(self) -> float:
@@ -74,7 +74,7 @@ class Last(Protocol):
     def restart(self, upto: int) -> None: ...
 
     def tell(self, call: Callable[[], None]) -> None:
-        """Call, in any thread, when more is written than when `write` returned."""
+        """Have `call` called, in any thread, when more has been written since `write` returned."""
 
     def close(self) -> None: ...
 

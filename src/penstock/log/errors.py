@@ -1,4 +1,4 @@
-"""What can go wrong with the log, by name."""
+"""The errors of the message log."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class Frame:
 
     @property
     def runs(self) -> list[Run]:
-        """Who produced what, in order."""
+        """The runs of producers in this frame, in order."""
         header = self.header
         if header.producer != SEVERAL:
             return [Run(header.producer, header.sequence, header.epoch, header.messages)]
@@ -267,7 +267,7 @@ class Frame:
 
     @staticmethod
     def of_singles(frames: Sequence[Frame], base: int, durable: int) -> Frame:
-        """What `join` does for frames of one value each, wherever they were before: many tiny publishers make many."""
+        """Join frames of one value each, wherever they were before, which is faster than `join` for many of them."""
         views = [frame.data for frame in frames]
         return Frame(*single.joined(views, [frame.header for frame in frames], base, durable))
 

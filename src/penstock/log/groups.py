@@ -1,4 +1,4 @@
-"""Groups of consumers: up to where each has read, and said so."""
+"""The offsets that groups of consumers have committed."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ class Groups:
         for group, topic, partition in self.all():
             self._found[topic, partition].append(group)
 
-    def settle(self, known: Mapping[str, Topic]) -> None:
-        """Forget the offsets of topics that are not there; those that earlier versions noted are of the ones that are.
+    def forget_deleted(self, known: Mapping[str, Topic]) -> None:
+        """Forget the offsets of topics that are gone, and give those of earlier versions the identity of their topic.
 
-        A topic is told from another of its name by its identity, so no deletion can leave its offsets to the next.
+        By its identity a topic is told from another of the same name, so a new topic never gets the offsets of a
+        deleted one.
         """
         for key, value in self._journal.items():
             group, topic, partition, *identity = key.decode().split("\n")
@@ -40,7 +41,7 @@ class Groups:
                               if (topic, "".join(identity)) not in kept])  # fmt: skip
 
     def commit(self, group: str, topic: Topic, partition: int, offset: int, next: int) -> None:
-        """`next` is the end of the partition: nobody has read further."""
+        """Note the offset that the group reads next; it is at most `next`, the end of the partition."""
         key = _key(group, topic, partition)
         if not 0 <= offset <= next:
             raise OffsetOutOfRange(
@@ -50,9 +51,10 @@ class Groups:
         self._journal.set(key, str(offset).encode())
 
     def cut(self, topic: Topic, partition: int, end: int) -> None:
-        """Take back what was committed behind the end of a partition that is being opened.
+        """Take back commits behind the end of a partition that is being opened.
 
-        Messages that were not safe were read, committed and then lost in a crash. Others will get their offsets.
+        After a crash that lost unsafe messages, a group may have committed their offsets, which other messages will
+        get.
         """
         for group in self._found.pop((topic.name, partition), ()):
             offset = self.committed(group, topic, partition)

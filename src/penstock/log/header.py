@@ -83,7 +83,7 @@ def parse_header(view: memoryview) -> Header:
 
 
 def number_of(sequence: int, place: int) -> int:
-    """The number of a message behind the first of a run of a producer.
+    """The number of a message so many places behind the first message of a run.
 
     A push beyond the largest number is refused; but it was not always, and what is stored can be read.
     """
@@ -91,7 +91,7 @@ def number_of(sequence: int, place: int) -> int:
 
 
 def can_be_counted(header: Header) -> bool:
-    """Whether the offsets and numbers of all its messages, and those after them, can be."""
+    """Whether offsets and numbers of all its messages, and of the message after them, are not too large."""
     last = LAST - header.messages
     return -1 <= header.base <= last and (  # -1 until a log gives it an offset
         header.producer in (NOBODY, SEVERAL)
@@ -112,7 +112,7 @@ def cut_runs(runs: Sequence[Run], start: int, stop: int) -> list[Run]:
 
 
 def merged_runs(runs: Sequence[Run]) -> list[Run]:
-    """Fewer runs that say the same."""
+    """The same runs in as few as possible."""
     merged = [runs[0]]
     for run in runs[1:]:
         last = merged[-1]

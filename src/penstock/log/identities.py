@@ -1,4 +1,4 @@
-"""Who produces: numbers for producers, and epochs that end those who had the name before."""
+"""Ids and epochs of producers: under a name that was used before, a producer gets its id and the next epoch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Identities:
             self._epochs[int(identity)] = int(epoch)
 
     def producer(self, name: str | None) -> ProducerIdentity:
-        """A producer that nobody was before, or the next epoch of the one with this name."""
+        """A new id, or under a name the id of that name with its next epoch."""
         if name is None:
             return ProducerIdentity(secrets.randbits(62), 0)
         key = check_name(name, "producer").encode()

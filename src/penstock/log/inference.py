@@ -1,4 +1,4 @@
-"""Which fields an expression reads, and of which types: messages of a log have no schema, so the expression shows it.
+"""Infer from an expression which fields it reads and of which types, because messages of a log have no schema.
 
 A field that is compared with a number is a DOUBLE, one with text a STRING, one that stands for a condition a BOOLEAN;
 arguments of functions are what the function takes; what cannot be told is a VARIANT.
@@ -23,7 +23,7 @@ _EXACT = 2**53
 
 @dataclass(slots=True)
 class _Place:
-    """What is known of one value: its type, or what it holds."""
+    """What is known of one field: its type, or its own fields."""
 
     name: str
     kind: Type | None = None

@@ -1,4 +1,4 @@
-"""Layout: where the columns of a frame are in its bytes, and whether they can be there."""
+"""Where the columns of a frame are in its bytes, and a check that they can be there."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def check_sizes(*columns: Column | None) -> None:
 
 
 def check_structure(data: memoryview, header: Header) -> None:
-    """What a stranger could have written with a right checksum, and would make us read where nothing is."""
+    """Refuse what a stranger could write with a right checksum to make us read outside the frame."""
     wanted = HEADER_BYTES + _padded(4 * (header.messages + 1)) + _padded(header.values)
     if wanted > header.length or header.columns & ~(KEYS | HEADERS | TIMES | OFFSETS):
         raise BadFrame("a frame whose header does not fit its body")

@@ -57,7 +57,7 @@ class Log:
             self._topics.finish_deletions()
             self._topics.identify()
             self._groups = Groups(self._disk, self.directory)
-            self._groups.settle(self._topics.known)
+            self._groups.forget_deleted(self._topics.known)
             self._identities = Identities(self._disk, self.directory)
             self._kafka = None if self.settings.last is None else connect(self.settings.last)
             self._committer = Committer(self.settings.flush_after, retain_every(self.settings.retention))
@@ -109,7 +109,7 @@ class Log:
             with suppress(OSError):  # the next to open the log removes what is left
                 self._disk.remove_directory(files)
             with suppress(NotAcknowledged):  # and forgets the offsets, which are of no other topic
-                self._groups.settle(self._topics.known)
+                self._groups.forget_deleted(self._topics.known)
 
     def topics(self) -> Mapping[str, Topic]:
         return MappingProxyType(dict(self._topics.known))
@@ -157,7 +157,7 @@ class Log:
         return self._partition(topic, partition, identity).ends()
 
     def held(self, topic: str, partition: int, identity: str = "") -> int:
-        """Messages from this offset on are in memory."""
+        """The offset from which on messages are in memory."""
         return self._partition(topic, partition, identity).held()
 
     def offset_at(self, topic: str, partition: int, time: int) -> int:
@@ -174,7 +174,10 @@ class Log:
         return lambda: found.is_deleted
 
     def producer(self, name: str | None = None) -> ProducerIdentity:
-        """Who numbers its messages, so that pushing them again does no harm. A name ends whoever had it before."""
+        """An id and an epoch for a producer that numbers its messages, so that pushing them again does no harm.
+
+        Whoever had the same name before is refused from now on.
+        """
         self._check_open()
         return self._identities.producer(name)
 
@@ -195,7 +198,7 @@ class Log:
         return MappingProxyType(self._groups.all())
 
     def findings(self) -> list[Finding]:
-        """What was not as it should be when the log was opened."""
+        """The damage that was found when the log was opened."""
         found = [finding for partition in self._partitions.values() for finding in partition.findings]
         return [*self._groups.findings, *self._identities.findings, *found]
 

@@ -1,4 +1,4 @@
-"""Numbers that people write."""
+"""Read whole numbers that people write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output functions: what is done to messages before they leave. Filter, extract and transform, by expression.
+"""Output functions: filter, extract or transform messages, by expressions, before they leave the log.
 
 Bodies are JSON objects. A message passes `where` its condition is true; one that is no JSON object, or in which a field
 of the expression has another type, does not. `select` makes a new JSON object of named expressions.
@@ -59,7 +59,7 @@ class OutputFunction:
     """Steps for each byte of a message, as the patterns in it may take them."""
 
     def apply(self, values: pa.Array, headers: pa.Array | None = None) -> Outcome:
-        """What becomes of these messages."""
+        """The messages that pass, and their new values."""
         objects = _may_be_objects(values)
         if len(objects) == len(values):
             return self._applied(values, headers)

@@ -1,7 +1,7 @@
-"""Numbered producers: a message that is pushed again, because its answer was lost, is there only once.
+"""Numbered producers: a message that is pushed again, because its answer was lost, is stored only once.
 
-What is known of a producer is the history of what it wrote, so taking something back is cutting the history, and what
-it was before is there again, whatever it was. Only what is durable, and so never taken back, is forgotten.
+What is known of a producer is the history of what it wrote. To take messages back is to cut this history, which leaves
+exactly what was known before them. Only the history of durable messages, which are never taken back, is shortened.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Evicted(NamedTuple):
 
 
 class Producers:
-    """What every producer has written into one partition. It remembers the `most` that wrote last."""
+    """What every producer has written into one partition; the `most` producers that wrote last are remembered."""
 
     def __init__(self, most: int, epoch_of: Callable[[int], int] = lambda producer: 0) -> None:
         self.durable = _EVERYTHING
@@ -118,14 +118,14 @@ class Producers:
             self._evicted.append(Evicted(offset, producer, stretches))
 
     def undo(self, offset: int) -> None:
-        """Forget what was written from `offset` on, which is not there: all is as it was before it."""
+        """Forget what was written from `offset` on, because it was taken back."""
         while self._evicted and self._evicted[-1].offset >= offset:
             evicted = self._evicted.pop()
             self._known[evicted.producer] = evicted.stretches
         self._known = OrderedDict(_known_before(self._known.items(), offset))
 
     def pack(self, before: int) -> bytes:
-        """What was written before an offset: what comes after it may not be there when this is loaded."""
+        """What was written before an offset, as bytes; later messages may be gone when this is loaded."""
         known = dict(list(self._known.items()))  # first: who is forgotten meanwhile is in both, and not in neither
         evicted = [(one.producer, one.stretches) for one in tuple(self._evicted)
                    if one.offset >= before and known.get(one.producer) is not one.stretches]  # fmt: skip
@@ -146,19 +146,19 @@ def _end(stretch: Stretch) -> int:
 
 
 def _known_before(known: Iterable[tuple[int, list[Stretch]]], limit: int) -> list[tuple[int, list[Stretch]]]:
-    """Those that wrote before an offset, with what they wrote there. The last to do so is the last."""
+    """The producers that wrote before an offset, with what they wrote there, in the order of their last messages."""
     before = ((producer, _before(stretches, limit)) for producer, stretches in known)
     return sorted((one for one in before if one[1]), key=lambda one: one[1][-1][3])
 
 
 def _before(stretches: list[Stretch], limit: int) -> list[Stretch]:
-    """What of them is before an offset."""
+    """The parts of these stretches before an offset."""
     return [(epoch, sequence, min(messages, limit - offset), offset)
             for epoch, sequence, messages, offset in tuple(stretches) if offset < limit]  # fmt: skip
 
 
 def _place(run: Run, stretches: list[Stretch], expected: int) -> int:
-    """Where messages are that are no new ones; an offset that is not known is never made up."""
+    """The offset of messages that were stored before; raises if it is not known."""
     end = run.sequence + run.messages
     if run.sequence > expected:
         raise _wrong(run, f"{expected} was expected", "messages before them are missing: push those first")

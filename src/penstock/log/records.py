@@ -1,4 +1,4 @@
-"""What a log answers with."""
+"""The results that a log returns: topics, receipts, messages that were read, ends and statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a log is set to: its levels, how it acknowledges, what it keeps; and the paper's equation (1) and Table II."""
+"""The settings of a log: levels, acknowledgement, retention; and the paper's equation (1) and Table II for them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Frames of one message without key and headers, which many tiny publishers make many of.
+"""Frames of one message without key and headers, as many tiny publishers send them.
 
-They are what `layout` would make and accept; here without arrays, whose making costs more than such a message.
+They have the bytes that `layout` would write, but are made without arrays, which would cost more than such a message.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a partition and its levels have done, beside what equation (1) and Table II say they should."""
+"""What a partition and its levels have done so far, and what they should do by equation (1) and Table II."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _level_statistics(level: Ring, throughput: float) -> LevelStatistics:
 
 
 def _violation(level: Ring, throughput: float) -> str | None:
-    """What was measured, in equation (1)."""
+    """How the measured numbers violate equation (1), as text; None if they do not."""
     latency = level.counters.latency
     if not throughput or latency is None or latency < level.settings.acceptable_latency(throughput):
         return None

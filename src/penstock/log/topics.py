@@ -66,7 +66,7 @@ class Topics:
                 self._write(replace(topic, identity=secrets.token_hex(8)))
 
     def delete(self, name: str) -> Path:
-        """From when this returns there is no such topic, whatever happens; its files are at the place returned."""
+        """Delete a topic: when this returns it is gone for good, and its files are at the place returned."""
         aside = self.directory / f"{_DELETED}{name}.{secrets.token_hex(8)}"
         try:
             self._disk.rename(self.directory / name, aside)

@@ -1,4 +1,4 @@
-"""Waiting: the pushes of a partition that are not acknowledged yet, in the order of their offsets."""
+"""The pushes of a partition that wait for their acknowledgement, in the order of their offsets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.log.settings import Acknowledge
 
 
 class Answer(Protocol):
-    """Whom a push is answered to: a future, or whoever needs no more than this of one."""
+    """Takes the answer of a push: a future, or something with the same two methods."""
 
     def set_result(self, receipt: Receipt, /) -> None: ...
 
@@ -25,7 +25,10 @@ IsDone = Callable[[int, Acknowledge], bool]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Waiter:
-    """All up to `end` must be as durable as `mode` says. Without a future it was answered, and is not yet readable."""
+    """A push that waits until all messages up to `end` are as durable as `mode` says.
+
+    Without a future it was answered already, but its messages cannot be read yet.
+    """
 
     end: int
     mode: Acknowledge
@@ -35,7 +38,7 @@ class Waiter:
 
 
 class Waiting:
-    """One thread at a time."""
+    """The pushes of one partition that wait; for one thread at a time."""
 
     def __init__(self) -> None:
         self._queue: deque[Waiter] = deque()
@@ -59,7 +62,10 @@ class Waiting:
         return any(waiter.mode is Acknowledge.FSYNCED and waiter.future is not None for waiter in self)
 
     def served(self, is_done: IsDone) -> tuple[list[Waiter], int]:
-        """Those that can be answered now, and up to where messages can be read: one waits for those before it."""
+        """The pushes that can be answered now, and the offset up to which messages can be read.
+
+        Messages can be read when all before them are acknowledged, too.
+        """
         done = [waiter for waiter in self if waiter.future is not None and is_done(waiter.end, waiter.mode)]
         readable = 0
         while self._queue and is_done(self._queue[0].end, self._queue[0].mode):
@@ -71,7 +77,7 @@ class Waiting:
         return done, readable
 
     def overdue(self, before: float) -> list[Waiter]:
-        """Those that have waited since before then. They will not be answered, and keep their place in the order."""
+        """The pushes that have waited since before then; their messages keep their place, unanswered."""
         late = [waiter for waiter in self if waiter.future is not None and waiter.since < before]
         if late:
             gone = set(map(id, late))
@@ -80,7 +86,7 @@ class Waiting:
         return late
 
     def failed(self, kept: int, cut: int) -> list[Waiter]:
-        """Those behind `kept`, which will not be served. Who still waits comes before what is left up to `cut`."""
+        """The pushes behind `kept`, which fail; messages up to `cut` stay, behind the pushes that still wait."""
         failed = [waiter for waiter in self if waiter.end > kept and waiter.future is not None]
         self._repeated = [waiter for waiter in self._repeated if waiter.end <= kept]
         self._queue = deque(waiter for waiter in self._queue if waiter.end <= kept)

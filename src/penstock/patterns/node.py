@@ -1,4 +1,4 @@
-"""What every pattern declares; checks, explain, diagram and lowering all work from it."""
+"""What every pattern declares about itself; checks, explain, diagram and both engines work from it."""
 
 from __future__ import annotations
 

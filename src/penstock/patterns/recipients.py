@@ -1,7 +1,7 @@
 """Recipient list: the message itself says which of the known channels get a copy.
 
 A recipient that is not known, or a message that names none, is a dead letter; a recipient named twice gets one copy.
-Those named after one whose copy failed may be stopped.
+When a copy fails, the recipients named after it may be stopped.
 """
 
 from __future__ import annotations

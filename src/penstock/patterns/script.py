@@ -1,7 +1,7 @@
-"""Script: the user's Python over a batch of messages; the one step that leaves Spark's own plan.
+"""Script: the user's Python function over a batch of messages.
 
-The function gets a `pyarrow.Table` with the body's fields and returns one with the declared fields and as many rows.
-To drop or multiply messages it adds an integer column `_row`: the row that each result came from.
+The function gets a `pyarrow.Table` with the body's fields and returns one with the declared fields and as many rows. To
+drop or multiply messages it adds an integer column `_row`: the row that each result came from.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The settings that the patterns which remember have in common, in YAML, both ways."""
+"""The settings in YAML, read and written, that the patterns which remember have in common."""
 
 from __future__ import annotations
 

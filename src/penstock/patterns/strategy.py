@@ -1,4 +1,4 @@
-"""How an aggregator makes one body of the bodies of a group; members are in the order of their source."""
+"""Strategies of the aggregator: how it makes one body of the bodies of a group, in the order of their source."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def build(app: App) -> Plan:
 
 @dataclass
 class _Draft:
-    """The plan so far; scopes get their `wanted` part when everything is known."""
+    """The plan so far; the `wanted` part of scopes is filled in when all routes are known."""
 
     entries: list[Entry] = field(default_factory=list)
     routes: list[PlannedRoute] = field(default_factory=list)
@@ -105,7 +105,7 @@ class _Draft:
 
 
 def _check_parts(node: Node, parts: bool) -> None:
-    """Only where a splitter is upstream do messages have a parent."""
+    """Check that steps which need parts of a split message have a splitter before them."""
     if isinstance(node, Aggregate) and node.needs_parts and not parts:
         what = "size='parts'" if node.by else "an aggregator without a key"
         raise BadRoute(f"{what} puts the parts of a split message together, and no splitter comes before it",
@@ -113,7 +113,7 @@ def _check_parts(node: Node, parts: bool) -> None:
 
 
 def _check_original(route: Route) -> None:
-    """A message that starts again from the beginning of a route must not do twice what it has done."""
+    """Check that a message which restarts at the beginning of its route does nothing there a second time."""
     if route.redelivery is None or route.redelivery.message != ORIGINAL:
         return
     for node in route.steps:

@@ -1,7 +1,7 @@
-"""What every sink really gets: no more than its sources, its steps and the sink itself allow, and what routes ask for.
+"""Find the delivery level of every sink: what routes ask for, and no more than sources, steps and the sink allow.
 
-A route asks for all messages it handles, also in the routes after it, unless they ask for something else. A route
-that does not ask gets the best up to exactly once.
+A route asks for all messages it handles, also in the routes after it, unless they ask for something else. A route that
+does not ask gets the best up to exactly once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DURABLE = "end in Files, Log, KafkaTopic, Parquet, Table or Postgres"
 
 @dataclass(frozen=True)
 class _Asked:
-    """A level, and the route that asked for it; nobody for the usual one."""
+    """A delivery level and the route that asked for it; no route for the default level."""
 
     level: str
     route: PlannedRoute | None = None
@@ -60,7 +60,7 @@ def _promise(plan: Plan, outlet: Outlet, arriving: list[tuple[_Asked, list[Plann
 
 
 def _most(plan: Plan, outlet: Outlet, routes: list[PlannedRoute]) -> tuple[str, str, str]:
-    """The most that messages of these routes can get in a sink, and why not more."""
+    """The highest level that messages of these routes can get in a sink, the reason why not a higher one, and a fix."""
     sink = outlet.sink
     if not includes(sink.delivery, EXACTLY_ONCE):
         reason = f"channel {outlet.channel!r} ends in {sink}, which gives {sink.delivery!r}"
@@ -76,7 +76,7 @@ def _most(plan: Plan, outlet: Outlet, routes: list[PlannedRoute]) -> tuple[str, 
 
 
 def _disorder(plan: Plan, channel: str, entries: list[Entry], routes: list[PlannedRoute]) -> Iterator[str]:
-    """What spoils the order. All messages of an app travel together: a step that moves some moves the others too."""
+    """Reasons why messages do not keep their order. A step that moves some messages moves all others of the app."""
     for route in routes:
         if route.waits:
             yield f"route {route.name!r} tries messages again later"
@@ -108,7 +108,7 @@ def _dead(plan: Plan) -> str:
 
 
 def routes_before(plan: Plan, route: PlannedRoute) -> Iterator[PlannedRoute]:
-    """The routes that messages of this one have passed, and itself."""
+    """The routes that messages of this route may have passed, and the route itself."""
     seen = {route.name}
     waiting = [route]
     while waiting:

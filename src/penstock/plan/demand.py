@@ -1,4 +1,4 @@
-"""Which fields are needed where: from the sinks back to the sources, so that only those are ever parsed."""
+"""Find which fields are needed at every step, from the sinks back to the sources, so that no others are decoded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.schema import Struct, project
 
 
 def checked(node: Node, scope: Scope) -> Struct:
-    """The schema after a step; paths that only a source's decoder can follow need the source's own body."""
+    """The schema after a step; raises where an XPath or JSONPath looks into a body that is not the original one."""
     schema = node.output(scope.schema)
     for expression in node.expressions():
         for inner in bind(expression, scope.schema).walk():
@@ -48,7 +48,7 @@ def _check_path(scope: Scope, language: str, name: str) -> None:
 
 
 def fill(plan: Plan) -> Plan:
-    """The plan with every scope's wanted part, and the paths that decoders follow."""
+    """The plan with the fields that are wanted of every scope, and the XPaths and JSONPaths that decoders follow."""
     wanted: dict[int, Paths] = defaultdict(lambda: NOTHING)
     paths: dict[int, dict[Expr, None]] = defaultdict(dict)
     for outlet in plan.outlets:
@@ -106,7 +106,7 @@ def format_of(sink: Sink) -> Format | None:
 
 
 def converts(sink: Sink, scope: Scope) -> bool:
-    """The sink gets the body written anew: it was rewritten, or the sink wants columns or another format."""
+    """Whether the sink gets the body written anew: a step rewrote it, or the sink wants columns or another format."""
     if scope.format is None or sink.columns:
         return True
     asked = format_of(sink)
@@ -116,14 +116,14 @@ def converts(sink: Sink, scope: Scope) -> bool:
 
 
 def check_written(sink: Sink, ends: str, origin: Origin | None) -> None:
-    """Nothing is said of a sink that only a source has."""
+    """Raise if a sink has settings that only make sense for a source."""
     if isinstance(sink, Files) and sink.records is not None:
         raise BadEndpoint(f"{ends} {sink}, which is written in lines", origin,
                           "leave out records=: it says how files are read")  # fmt: skip
 
 
 def check_sink(outlet: Outlet) -> None:
-    """A sink's own schema has room for every field that arrives."""
+    """Raise if bodies of several formats arrive at a sink without a format, or its own schema lacks a field."""
     asked = format_of(outlet.sink)
     arriving = {inflow.scope.format.name if inflow.scope.format else "json" for inflow in outlet.inflows}
     if asked is None and len(arriving) > 1 and not outlet.sink.columns and not isinstance(outlet.sink, Void):

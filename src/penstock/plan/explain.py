@@ -45,7 +45,7 @@ def _start(route: PlannedRoute, entry: Entry | None) -> str:
 
 
 def _reads(entry: Entry) -> str:
-    """What is decoded; everything else of the body is carried along as it came."""
+    """The fields that are decoded; the rest of the body is carried along in its original bytes."""
     fields = [Struct((field,)).ddl() for field in entry.scope.wanted.fields]
     return f"reads {', '.join([*fields, *map(to_text, entry.paths)]) or 'nothing of the body'}"
 
@@ -78,7 +78,7 @@ def _ends(plan: Plan) -> Iterator[str]:
 
 
 def _stages(plan: Plan) -> Iterator[str]:
-    """Where Spark's tasks begin and end: messages leave a task only to meet others with their key."""
+    """Where messages leave a Spark task for another one: only at steps where messages of one key must meet."""
     yield "stages on Spark"
     routes = ", ".join(entry.route for entry in plan.entries)
     yield _one_line(f"  1 := read {routes}, all steps as far as messages come")

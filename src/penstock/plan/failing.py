@@ -1,4 +1,4 @@
-"""Where a message may still become a dead letter behind a step."""
+"""Which steps come behind a step, and whether a message may become a dead letter there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def may_fail_after(plan: Plan, stage: Stage) -> bool:
 
 
 def decides_later(plan: Plan, stage: Stage) -> bool:
-    """Whether it is a receiver that forgets the key of a message that fails, and one may fail."""
+    """Whether it is a receiver that forgets the keys of failed messages, and a message may fail behind it."""
     return isinstance(stage.node, Idempotent) and not stage.node.remember_failed and may_fail_after(plan, stage)
 
 

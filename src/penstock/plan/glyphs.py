@@ -1,4 +1,4 @@
-"""A small picture per endpoint; those of patterns stand with them."""
+"""A small picture for each endpoint; the pictures of patterns are in `patterns/`."""
 
 from __future__ import annotations
 

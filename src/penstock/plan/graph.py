@@ -127,7 +127,7 @@ def _counted(drawn: Graph, counts: Mapping[str, Any]) -> Graph:
 
 
 def _step_note(title: str, counts: Mapping[str, Any]) -> str:
-    """What did not go on; zero is shown where the step had its chance to filter."""
+    """How many messages did not go on; zero is shown where the step may filter."""
     step = counts.get("steps", {}).get(title, {})
     filtered, waiting = counts.get("filtered", {}), counts.get("waiting", {})
     marks = [f"{filtered[title]:,} filtered"] if title in filtered else []

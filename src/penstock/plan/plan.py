@@ -18,10 +18,10 @@ from penstock.schema import Struct
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One version of the body on its way. A source makes the first; every rewriting step makes another.
+    """One version of the body on its way: a source makes the first, and every step that rewrites bodies makes another.
 
-    `wanted` is the part of the schema that steps and sinks read. `format` is that of the source while the bytes are
-    still its own, and None once the body was rewritten. `joined` bodies come from several scopes.
+    `wanted` is the part of the schema that steps and sinks read. `format` is that of the source while the bytes are the
+    original ones, and None once the body was rewritten. `joined` bodies come from several scopes.
     """
 
     number: int
@@ -37,9 +37,9 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step in its place.
+    """One step in its place in a route; bodies come with the scope `scope` and leave with the scope `after`.
 
-    `at_once` is the policy by which the step itself tries failed messages again, without anybody waiting.
+    `at_once` is the redelivery policy if the step itself tries failed messages again, so that none has to wait.
     """
 
     route: str
@@ -53,13 +53,13 @@ class Stage:
         return f"{self.route}.{self.node.name}"
 
     def tries(self, error: str) -> int:
-        """How many more tries a message that fails so gets at once."""
+        """How many more tries at once a message gets that fails with this error."""
         return self.at_once.attempts if self.at_once is not None and self.at_once.covers(error, 1) else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A source, the scope it fills, and the paths that only its decoder can follow. It decodes what the scope wants."""
+    """A source, the scope of its bodies, and the XPaths and JSONPaths that only its decoder can follow."""
 
     route: str
     source: Source
@@ -70,7 +70,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Inflow:
-    """What arrives on a channel, and the scope it arrives in."""
+    """A channel that a route or a sink reads, and the scope of its bodies."""
 
     channel: str
     scope: Scope
@@ -88,23 +88,23 @@ class PlannedRoute:
 
     @property
     def merges(self) -> bool:
-        """Bodies of different schemas meet here and become one."""
+        """Whether bodies of different schemas meet here and become one."""
         return any(inflow.scope != self.scope for inflow in self.inflows)
 
     @property
     def waits(self) -> bool:
-        """Messages that fail here may be tried again in a later batch."""
+        """Whether messages that fail here may be tried again in a later batch."""
         return self.redelivery is not None and any(stage.at_once is None for stage in self.stages)
 
     @property
     def restarts(self) -> bool:
-        """Such messages come back to the start of the route."""
+        """Whether messages that are tried again in a later batch come back to the start of the route."""
         return self.waits and self.redelivery is not None and self.redelivery.restarts
 
 
 @dataclass(frozen=True, slots=True)
 class Outlet:
-    """A channel that ends in a sink, the scopes that arrive there, and what messages are promised."""
+    """A channel that ends in a sink, the scopes that arrive there, and the delivery level that they are promised."""
 
     channel: str
     sink: Sink

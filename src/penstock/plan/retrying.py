@@ -1,7 +1,7 @@
 """Which steps of a route try a failed message again at once; at the others it waits for a later batch.
 
-A step can do so if the next try depends on nothing but itself. Then nothing is gained by a way through the waiting
-room: the message would come back as it is, apart from the header that counts its tries.
+A step can try again at once if nothing but its own result can be different the next time: after a wait, the message
+would come back the same, apart from the header that counts its tries.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.plan.plan import Stage
 
 
 def with_tries(stages: Sequence[Stage], policy: Redelivery | None) -> tuple[Stage, ...]:
-    """The steps of a route, those that try again at once with the policy for it."""
+    """The steps of a route; those that try again at once have the policy for it."""
     if policy is None or policy.delay:
         return tuple(stages)
     nodes = [stage.node for stage in stages]

@@ -1,8 +1,8 @@
-"""Steps that stop the later ones of the messages they make, once too many of the earlier ones have failed.
+"""Which steps stop the rest of the parts or copies that they made of a message, once too many of these have failed.
 
 The parts of one split message, or the copies of one multicast message, are a *family*. Its members are looked at in
-order; one has failed when it, or anything made of it, is a dead letter. Those after the one that is too many are dead
-letters of the step that made them.
+order. A member has failed when it, or anything made of it, is a dead letter. The members after the failure that is too
+many become dead letters of the step that made them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STOPPED = "Stopped"
 
 
 def stopping_stages(plan: Plan) -> tuple[Stage, ...]:
-    """The steps that may stop something: where nothing can fail afterwards there is nothing to do."""
+    """The steps that may stop messages; not those behind which nothing can fail."""
     return tuple(
         stage
         for stage in plan.stages()
@@ -47,7 +47,7 @@ def _splits(stage: Stage) -> bool:
 
 
 def check_stopping(plan: Plan) -> Plan:
-    """Refuse what could not be undone for a message that is stopped later in the same batch."""
+    """Raise if something done for a message could not be undone when the message is stopped later in the same batch."""
     routes = {route.name: route for route in plan.routes}
     for stage in plan.stages():
         if stage.node.stopping is None:

@@ -1,4 +1,4 @@
-"""What a step makes that somebody needs."""
+"""Which expressions of a step are needed, and whether the step looks at messages one by one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def used_expressions(stage: Stage) -> tuple[Expr, ...]:
 
 
 def is_row_by_row(stage: Stage) -> bool:
-    """Whether messages are looked at one by one: what looks into a VARIANT is not computed by columns."""
+    """Whether the step looks at messages one by one, because an expression looks into a VARIANT."""
     for expression in used_expressions(stage):
         bound = bind(expression, stage.scope.schema)
         moved = isinstance(bound, VariantField) and not bound.path

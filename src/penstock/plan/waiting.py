@@ -1,4 +1,4 @@
-"""Which messages of an app may have to wait for a later batch although nothing is missing for them."""
+"""Whether messages of an app may wait for a later batch, for another try or until the fate of another is known."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from penstock.plan.plan import Plan
 
 
 def undecided(plan: Plan) -> frozenset[str]:
-    """The receivers, by title, at which a message may have to wait for the fate of the first one with its key."""
+    """The receivers, by title, where a message may wait until it is known whether the first one with its key fails."""
     return frozenset(stage.title for stage in plan.stages() if decides_later(plan, stage))
 
 
@@ -16,5 +16,5 @@ def waits(plan: Plan) -> bool:
 
 
 def counts_tries(plan: Plan) -> bool:
-    """Whether it matters how often a message was tried."""
+    """Whether some route tries messages again, so that tries have to be counted."""
     return any(route.redelivery is not None for route in plan.routes)

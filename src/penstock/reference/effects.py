@@ -1,4 +1,4 @@
-"""What a step can do with a message."""
+"""The effects that a step can have on a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The messages that one step makes of one, looked at in order until too many of them have failed."""
+"""Stop the later parts of a split message, or copies of a multicast one, after too many earlier ones have failed."""
 
 from __future__ import annotations
 

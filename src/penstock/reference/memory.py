@@ -1,4 +1,4 @@
-"""What a dead letter that comes again has to do with the memory of the app."""
+"""Where a replayed dead letter meets steps that remember: receivers that forgot its key, and steps it comes to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead letters that come again: where each of them goes on, and with which body."""
+"""Where each replayed dead letter goes on, and with which body."""
 
 from __future__ import annotations
 

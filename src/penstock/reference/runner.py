@@ -1,7 +1,7 @@
-"""The way of messages through a plan, batch by batch.
+"""Lead messages through a plan, batch by batch.
 
-Steps without memory are passed one message at a time. At a step with memory messages gather, and when all have come
-it takes them in the order of their source: so the order in which routes are walked does not matter.
+Steps without memory are passed one message at a time. At a step with memory messages gather, and when all have come it
+takes them in the order of their source: so the order in which routes are walked does not matter.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Runner:
                 state = self.states[stage.title]
                 held = state.held
                 self._spread(route, index, state.stop(HOLD if stream else FLUSH, self.now), state.held - held)
-            self._settle()
+            self._forget_failed()
             if stream or not self._restless():
                 return self._counted(before)
 
@@ -123,12 +123,12 @@ class Runner:
             held = state.held
             self._spread(route, index, state.due(now), state.held - held)
             self._visit(route, index)
-        self._settle()
+        self._forget_failed()
 
-    def _settle(self) -> None:
-        """The batch is over: who failed in it is known."""
+    def _forget_failed(self) -> None:
+        """The batch is over, and it is known which messages failed: tell the receivers."""
         for title, state in self.states.items():
-            state.settle(self.failed.pop(title, set()))
+            state.forget_failed(self.failed.pop(title, set()))
 
     def _restless(self) -> bool:
         return bool(self.retries) or any(state.undecided for state in self.states.values())

@@ -1,4 +1,4 @@
-"""The meaning of the idempotent receiver: keys that were there before."""
+"""The meaning of the idempotent receiver: of messages with one key, only the first goes on."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Seen(State):
             return [Held("until the first of its key is through")]
         return [Send(self.node.duplicates, message) if self.node.duplicates else Filtered()]
 
-    def settle(self, failed: set[tuple[Key, int]]) -> None:
+    def forget_failed(self, failed: set[tuple[Key, int]]) -> None:
         for key, batch in failed:
             if not self.node.remember_failed and batch == self.batch:
                 self.keys.pop(key, None)

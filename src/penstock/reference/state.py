@@ -1,8 +1,8 @@
 """The meaning of the patterns that remember: one object per step, which lives as long as the run.
 
 In every batch the runner calls `again`, `due`, `accept` for each message in the order of its source, then `end`, and
-`settle` when all steps are through. A run that ends calls `stop`. Whatever happens to a message is an effect; `held`
-says how many wait.
+`forget_failed` when all steps are through. A run that ends calls `stop`. What happens to a message is returned as an
+effect; `held` says how many messages wait.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class State:
     def end(self, now: float) -> list[Effect]:
         return []
 
-    def settle(self, failed: set[tuple[Key, int]]) -> None:
-        """The batch is over; messages that were let through under these keys, in these batches, failed."""
+    def forget_failed(self, failed: set[tuple[Key, int]]) -> None:
+        """The batch is over: forget the keys under which messages were let through that failed."""
 
     def stop(self, policy: str, now: float) -> list[Effect]:
         """The run is over; `policy` is what happens to what waits, unless the step says otherwise."""

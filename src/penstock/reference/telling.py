@@ -1,4 +1,4 @@
-"""What a trace tells about a message at a step: the values it was judged by, and what came of it."""
+"""What a trace says about a message at a step: the values of the step's expressions, and what became of the message."""
 
 from __future__ import annotations
 

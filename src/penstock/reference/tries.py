@@ -1,4 +1,4 @@
-"""How often a message was tried, and its next try."""
+"""Count the tries of a message, and make it ready for the next one."""
 
 from __future__ import annotations
 

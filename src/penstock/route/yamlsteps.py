@@ -1,4 +1,4 @@
-"""The steps of a route in YAML, both ways: `- filter: total > 0`. What stands behind a word is the pattern's to say."""
+"""The steps of a route in YAML, both ways: `- filter: total > 0`. Each pattern reads and writes its own settings."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Everything that knows about Spark: the runtime under it, sessions, and routes as Spark queries."""
+"""Everything that knows about Spark: Java, sessions, and the tasks in which the kernel runs the routes of an app."""

@@ -21,12 +21,12 @@ from penstock.spark.write.staging import Staging
 from penstock.summary import Step
 
 _PARTITIONS = 1_000_000
-"""More than a pass has: the files of a later pass stand behind those of the ones before."""
+"""More partitions than a pass has, so that the files of a later pass are numbered behind those of earlier ones."""
 
 
 @dataclass(frozen=True)
 class Whole:
-    """All passes of a run, staged: what will be published, how many came in, and who waits in the end."""
+    """All passes of a run, staged: the intent to publish, how many messages came in, and how many wait at each step."""
 
     intent: Intent
     received: int
@@ -35,7 +35,7 @@ class Whole:
     waiting: Mapping[str, int]
 
     def seal(self) -> None:
-        """Make the names of all staged files last."""
+        """Fsync the directories of all staged files, so that their names survive a power failure."""
         for staging in self.stagings:
             staging.seal(self.targets.values(), [file for file in self.intent.files if staging.holds(file)])
 
@@ -52,7 +52,7 @@ class Whole:
 def computed(
     run: TaskRun, arrivals: Arrivals, passes: Passes | None, key: str, scratch: str, lasting: str
 ) -> Whole:
-    """All passes over the messages, within their error budget; no sink has changed when this ends."""
+    """Compute all passes over the messages, within the error budget; no sink has changed when this returns."""
     executed: list[Executed] = []
     try:
         for done in _executed(run, arrivals, passes, key, scratch, lasting):
@@ -66,7 +66,7 @@ def computed(
 
 
 def computed_beside(passes: Passes, run: TaskRun, arrivals: Arrivals, staging: Staging) -> Whole:
-    """The one pass of a replay into the state of a stream; what has to wait does so there."""
+    """Compute the one pass of a replay into the state of a stream, where messages may go on waiting."""
     done = passes.replay(run, arrivals, staging)
     return _within_budget(run, Whole(done.intent, done.received, run.targets, (staging,), {}))
 

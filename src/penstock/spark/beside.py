@@ -1,4 +1,4 @@
-"""The state of a stream, for a replay between two of its batches."""
+"""Open the state of a stream for a replay of dead letters between two of its batches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.spark.write.staging import Staging, remove_staged
 
 @contextmanager
 def beside(plan: Plan, checkpoint: str) -> Iterator[Passes | None]:
-    """Hold the checkpoint, with all that was computed there published. None if the app keeps no state."""
+    """Lock the checkpoint and publish what was left unpublished there; gives None if the app has no state."""
     place = os.path.abspath(checkpoint)
     if not os.path.isdir(place):
         raise BadEndpoint(f"there is no checkpoint {place}", fix="check the path; it is relative to where you run")

@@ -1,4 +1,4 @@
-"""The error budget of an app, checked when a batch is computed and nothing of it is published."""
+"""Check the error budget of an app after a batch is computed and before anything of it is published."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_budget(plan: Plan, intent: Intent, targets: Mapping[int, Target]) -> N
 
 
 def _errors(intent: Intent, targets: Mapping[int, Target]) -> Counter[str]:
-    """What went wrong where, from the dead letters that were staged; empty if nobody keeps them."""
+    """The errors and the steps they happened at, read from the staged dead letters; empty if these are not kept."""
     found: Counter[str] = Counter()
     for target in targets.values():
         for file in intent.files if target.dead else ():

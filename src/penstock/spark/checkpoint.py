@@ -1,4 +1,4 @@
-"""A checkpoint belongs to one process at a time, and to one stream for as long as it is there."""
+"""Lock a checkpoint, so that one process at a time works with it, and check that it is still one stream's."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _UNSUPPORTED = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 
 @contextmanager
 def owned(place: str, by: str) -> Iterator[None]:
-    """Hold the checkpoint for a stream or a replay; refused at once, by name, while somebody else does.
+    """Lock the checkpoint for a stream or a replay; while another process has the lock, an error names it at once.
 
-    The kernel ends the lock with the process, however that ends: there is nothing to clean up after a crash. A file
-    system without locks gives none; there Spark's own check is all that is left.
+    The operating system releases the lock when the process ends, so there is nothing to clean up after a crash. On a
+    file system without locks only Spark's own check is left.
     """
     os.makedirs(place, exist_ok=True)
     with open(os.path.join(place, LOCK), "a+b") as file:
@@ -39,7 +39,7 @@ def owned(place: str, by: str) -> Iterator[None]:
 
 
 def refuse_if_owned(place: str) -> None:
-    """Say that somebody works with the checkpoint, before anything slow is begun."""
+    """Raise if another process has locked the checkpoint, before anything slow begins."""
     path = os.path.join(place, LOCK)
     if os.path.exists(path):
         with open(path, "a+b") as file:
@@ -71,7 +71,7 @@ def _now() -> str:
 
 
 def check_whole(place: str) -> None:
-    """Spark knows a stream by the file `metadata`; without it the batches that are there would belong to nobody."""
+    """Raise if the file `metadata` is missing, by which Spark knows the stream that the batches here belong to."""
     batches = planned(place)
     if batches and not os.path.exists(os.path.join(place, "metadata")):
         raise BadEndpoint(
@@ -82,7 +82,7 @@ def check_whole(place: str) -> None:
 
 
 def state_of(place: str) -> str:
-    """Where the steps of a stream keep what they remember."""
+    """The directory in a checkpoint with the state of the stream's steps."""
     return os.path.join(place, "penstock-state")
 
 

@@ -179,7 +179,7 @@ def _environment(directory: Path) -> dict[str, str]:
 
 
 def _wait(running: Cluster, begun: Sequence[subprocess.Popen[bytes]], workers: int) -> None:
-    """Until the master answers and so many workers have registered with it."""
+    """Wait until the master answers and so many workers have registered with it."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         with suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What a pass over a batch of messages has done, written down and published."""
+"""Write down what a pass will change (its intent), and publish it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.spark.write.staging import Staging
 
 @dataclass(frozen=True)
 class Executed:
-    """What a pass has done, how many messages came in, what it left in the driver, and who waits at each step now."""
+    """A pass that is done: its intent, how many messages came in, what the driver keeps, and how many wait where."""
 
     intent: Intent
     received: int
@@ -36,7 +36,7 @@ def finish(
     first: bool = False,
     record: Callable[[Intent], None] | None = None,
 ) -> Kept:
-    """Write down what a pass will have done, and publish it, if it is within its budget."""
+    """Record the intent of a pass and publish it, if the pass is within its error budget."""
     try:
         check_budget(plan, intent, targets)
     except BaseException:

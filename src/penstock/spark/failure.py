@@ -1,4 +1,4 @@
-"""What a failed Spark job says, in one line that a person can use."""
+"""Put the failure of a Spark job into one line that a person can use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def reason(error: BaseException) -> str:
 
 
 def _own_fix(error: BaseException) -> str | None:
-    """What an error of ours says to do."""
+    """The fix of a Penstock error in the text of Spark's error."""
     following = itertools.takewhile(lambda line: line.startswith(" "), _raised(error)[1:])
     return next((line.removeprefix(_FIX) for line in following if line.startswith(_FIX)), None)
 

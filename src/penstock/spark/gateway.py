@@ -1,4 +1,4 @@
-"""Start the Java process behind a session: our flags, our environment, deaf to Ctrl-C."""
+"""Start the Java process behind a session, with the options and environment we need; it ignores Ctrl-C."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def find_java() -> Java:
 
 
 def launch_home(java: Java) -> Path:
-    """A JAVA_HOME for Spark that leads to `java`, and keeps from it the options that it does not know."""
+    """A JAVA_HOME with which Spark starts this `java`, without options that it does not know."""
     unwanted = [_VECTOR_MODULE, _REMOVED_PACKAGE] if java.major >= 24 else [_VECTOR_MODULE]
     key = hashlib.sha256(str(java.home).encode()).hexdigest()[:12]
     launcher = cache_directory() / "java" / key / "bin" / "java"

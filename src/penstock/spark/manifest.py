@@ -1,4 +1,4 @@
-"""What the tasks of a pass report: the files they staged, and notes."""
+"""Run the tasks of a pass and collect what they report: the files they staged, and notes for the driver."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.spark.write.staging import Staging
 
 
 def reported(run: Callable[[], list[Row]], targets: Mapping[int, Target], staging: Staging) -> list[Row]:
-    """Run the tasks and return what they report; what earlier attempts have staged is removed before.
+    """Run the tasks and return what they report; files that earlier attempts staged are removed first.
 
     If the tasks fail or are interrupted, they are told to stop and waited for, and what they staged is removed. Only
     then is the error raised, so nothing is written after it.
@@ -48,7 +48,7 @@ def reported(run: Callable[[], list[Row]], targets: Mapping[int, Target], stagin
 
 
 def _cancel(context: SparkContext, tag: str) -> None:
-    """In a thread of its own: one that was interrupted has lost its connection to Java."""
+    """Cancel the jobs in a thread of its own, because an interrupted thread has lost its connection to Java."""
 
     def cancel() -> None:
         with suppress(Exception):
@@ -68,6 +68,6 @@ def staged(rows: Sequence[Row], targets: Mapping[int, Target], staging: Staging)
 
 
 def forget(targets: Mapping[int, Target], staging: Staging) -> None:
-    """Remove what a pass has staged."""
+    """Remove the files that a pass has staged."""
     for target in targets.values():
         staging.clear(target)

@@ -1,4 +1,4 @@
-"""What the address of a Spark master says, and whether anybody is there."""
+"""Read the address of a Spark master, and check that somebody answers there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passes of an app whose steps remember: each starts with what the one before left."""
+"""Run the passes of an app with steps that remember; each pass starts with the state that the one before left."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STOP, REPLAY = "stop.json", "replay.json"
 
 
 class Passes:
-    """An app and the table of its state."""
+    """An app and its table of state: runs passes, and publishes their messages and their state."""
 
     def __init__(self, plan: Plan, table: StateTable) -> None:
         self.plan, self.table, self.waits = plan, table, waits(plan)
@@ -42,7 +42,7 @@ class Passes:
         self.stops = any(getattr(node, "on_stop", None) in (FLUSH, DISCARD) for node in nodes.values())
 
     def targets(self, outlets: Mapping[int, Target]) -> dict[int, Target]:
-        """The app's sinks, and the room where messages wait for their next try."""
+        """The sinks of the app and, if messages may wait for a later batch, the waiting room."""
         return {**outlets, WAITING: room(self.table.directory)} if self.waits else dict(outlets)
 
     def run(
@@ -56,7 +56,7 @@ class Passes:
         record: Callable[[Intent], None] | None = None,
         held: bool = False,
     ) -> Executed:
-        """One batch of arrivals, with those who waited for it; if it is held, only its state is published."""
+        """Compute and publish one batch, with the messages that waited for it; with `held`, publish only its state."""
         intent, received = run.compute(arrivals, staging, self.table.before(batch, stops), timed=record is not None)
         if held:
             done = Executed(self._held(intent, staging), received, Kept(), staging)
@@ -66,12 +66,12 @@ class Passes:
         return replace(done, waiting=self.publish(batch, intent))
 
     def publish(self, batch: int, intent: Intent) -> Mapping[str, int]:
-        """The state after a batch; how many wait at each step now."""
+        """Publish the state after a batch; returns how many messages wait at each step."""
         self.table.publish(batch, intent.notes)
         return self.table.held()
 
     def finish(self, run: TaskRun, staging: Staging) -> Executed | None:
-        """A stream was stopped: steps that say so flush or discard what they hold. A crash on the way is no loss."""
+        """Flush or discard what steps hold, as they say, when a stream is stopped. A crash on the way loses nothing."""
         snapshot = self.table.after(stops=True) if self.stops else None
         if snapshot is None:
             return None
@@ -83,11 +83,11 @@ class Passes:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether a stop or a replay is computed here that is not published to its end."""
+        """Whether a stop or a replay was computed here and not published to its end."""
         return any(self._noted(name).read() is not None for name in (STOP, REPLAY))
 
     def finish_again(self, outlets: Mapping[int, Target], staging: Staging) -> None:
-        """A stop or a replay that a crash interrupted after everything was computed: it is published now."""
+        """Publish a stop or a replay that a crash interrupted after everything was computed."""
         stop, replay = self._noted(STOP).read(), self._noted(REPLAY).read()
         if stop is not None:
             publish(stop, self.targets(outlets), replace(staging, key=stop.key), again=True)
@@ -100,18 +100,18 @@ class Passes:
             self.end_replay(replay)
 
     def replay(self, run: TaskRun, arrivals: Arrivals, staging: Staging) -> Executed:
-        """Dead letters that come again between two batches of a stream, computed; no sink and no state has changed."""
+        """Compute dead letters that come again between two batches of a stream; no sink and no state changes."""
         snapshot = self.table.after(stops=False)
         assert snapshot is not None
         intent, received = run.compute(arrivals, staging, snapshot)
         return Executed(intent, received, Kept(), staging)
 
     def begin_replay(self, intent: Intent) -> None:
-        """From here on the replay counts: whoever comes next to this state publishes it first."""
+        """Record the replay: from here on it counts, and whoever opens this state next publishes it first."""
         self._noted(REPLAY).write(intent)
 
     def end_replay(self, intent: Intent) -> Mapping[str, int]:
-        """All of it is published; how many wait at each step now."""
+        """Add a published replay to the state; returns how many messages wait at each step."""
         if not self.table.has_replayed(intent.key):
             self.table.amend(intent.notes, intent.key)
         self._noted(REPLAY).remove()
@@ -121,7 +121,7 @@ class Passes:
         return NotedIntent(os.path.join(self.table.directory, name))
 
     def _held(self, intent: Intent, staging: Staging) -> Intent:
-        """A pass whose messages for sinks stay staged. The room is ours: the next pass needs those who wait there."""
+        """Leave the messages for sinks staged, but publish the waiting room, because the next pass reads it."""
         waiting = tuple(file for file in intent.files if file.channel == CHANNEL)
         if self.waits:
             publish(msgspec.structs.replace(intent, files=waiting), {WAITING: room(self.table.directory)}, staging)
@@ -136,7 +136,7 @@ class Passes:
         lasting: str | None = None,
         held: bool = False,
     ) -> Iterator[Executed]:
-        """A batch run: the arrivals, then further passes until nobody waits for another try, then the stop."""
+        """A batch run: a pass over the arrivals, more passes until no message waits for another try, then the stop."""
         waiting, batch = 0, 0
         stops = not self.waits
         while True:

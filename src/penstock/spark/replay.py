@@ -1,4 +1,4 @@
-"""Dead letters through an app again: each at the step that failed, or at the start, with the app's own sinks."""
+"""Send dead letters through an app again, each at the step that failed or at the start, into the app's own sinks."""
 
 from __future__ import annotations
 
@@ -113,19 +113,19 @@ def _published(
 
 
 def finish(app: App, intent: Intent, lasting: str) -> None:
-    """Publish what a replay has computed that died before its end; what is published already stays as it is."""
+    """Publish a replay that was computed and died before its end; what is already published stays as it is."""
     outlets = prepared(promised(targets(app.plan)))
     publish(intent, outlets, Staging(intent.key, lasting, lasting), again=True)
 
 
 def finish_beside(app: App, intent: Intent, checkpoint: str) -> bool:
-    """The same for a replay into the state of a stream; False if it died before it counted there."""
+    """Finish a replay into the state of a stream; False if it died before it was recorded there."""
     with beside(build(app), checkpoint) as passes:  # what was begun there is published now
         return passes is not None and passes.table.has_replayed(intent.key)
 
 
 def sweep(app: App, keys: str, lasting: str) -> None:
-    """Remove what replays with such keys have staged. None of them may be under way."""
+    """Remove the staged files of replays with such keys, none of which may be running."""
     for target in targets(app.plan).values():
         parent = Staging("", lasting, lasting).parent(target)
         remove_staged(parent, keys)
@@ -139,7 +139,7 @@ def _lasting(intent: Intent, outlets: Iterable[Target]) -> Intent:
 
 
 def arriving_again(plan: Plan, found: Sequence[Entrance]) -> Given:
-    """The letters, those that go on at one place and are read in the same way together."""
+    """The letters in groups that enter at the same place and are decoded in the same way."""
     groups: dict[tuple[str, int, bool], list[tuple[int, Entrance]]] = {}
     for number, one in enumerate(found):
         title = one.reader.route if one.stage is None else one.stage.title

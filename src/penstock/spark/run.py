@@ -61,7 +61,7 @@ class RunResult:
 
 
 BUCKET_BYTES = 256 << 20
-"""Of all that is read, about: what a task of a step that remembers gets."""
+"""About how many bytes of all that is read go to one task of a step that remembers."""
 
 
 @keeping_connections()
@@ -97,7 +97,7 @@ def run_batch(
 def _passes(
     plan: Plan, outlets: Mapping[int, Target], spark: SparkSession, key: str, scratch: str
 ) -> Iterator[Executed]:
-    """One pass over everything; more of them while messages wait to be tried again."""
+    """Run one pass over everything, and more passes while messages wait to be tried again."""
     passes = Passes(plan, StateTable(os.path.join(scratch, "state"), FLUSH)) if waits(plan) else None
     run = TaskRun(spark, plan, outlets if passes is None else passes.targets(outlets))
     arrivals = run.everything()
@@ -114,7 +114,7 @@ def _passes(
 
 
 def _nothing_yet(run: TaskRun, arrivals: Arrivals) -> Snapshot:
-    """The state before the only pass of a run: nobody will come after it."""
+    """The empty state before the only pass of a run, which leaves no state behind."""
     buckets = max(run.cores, sum(piece.size for one in arrivals.given for piece in one.pieces) // BUCKET_BYTES)
     return Snapshot(None, buckets, Moment(time.time_ns() // 1000, 0, True), FLUSH, 0, (), {}, {})
 
@@ -122,7 +122,7 @@ def _nothing_yet(run: TaskRun, arrivals: Arrivals) -> Snapshot:
 def summarized(
     plan: Plan, counts: Counts, received: int, seconds: float, waiting: Mapping[str, int] | None = None
 ) -> Summary:
-    """The numbers of a pass that was published just now; `waiting` is who waits at each step after it."""
+    """The summary of a pass that was just published; `waiting` is how many messages wait at each step after it."""
     now = time.time()
     arrived = {title: step.received for title, step in counts.steps.items()}
     return Summary(

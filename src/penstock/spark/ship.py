@@ -51,14 +51,14 @@ def ship(spark: SparkSession) -> None:
 
 @cache
 def kept_directory() -> str:
-    """For what executors fetch. Those that start later fetch it again, so it stays as long as the process."""
+    """A directory for files that executors fetch, also those that start later, so it stays as long as the process."""
     directory = tempfile.mkdtemp(prefix="penstock-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return directory
 
 
 def _package() -> Iterator[tuple[str, Path]]:
-    """All that a task may need, and of the apps that come with the package what is loaded."""
+    """The files of this package that a task may need, and the apps of the package that are loaded."""
     root = Path(penstock.__file__).parent
     for file in sorted(root.rglob("*.py")):
         if file.relative_to(root).parts[0] not in _NOT_IN_TASKS:

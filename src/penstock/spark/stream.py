@@ -26,7 +26,7 @@ from penstock.spark.checkpoint import check_whole, owned, state_of
 from penstock.spark.execute import Executed, finish
 from penstock.spark.failure import stopped
 from penstock.spark.passes import Passes
-from penstock.spark.read.arrive import Reading, check_files, check_sources, settle_beginnings, stream_of
+from penstock.spark.read.arrive import Reading, check_beginnings, check_files, check_sources, stream_of
 from penstock.spark.read.files import BYTES_PER_BATCH
 from penstock.spark.read.source import ROWS_PER_BATCH
 from penstock.spark.read.ticks import with_ticks
@@ -37,7 +37,7 @@ from penstock.spark.state.table import StateTable
 from penstock.spark.tasks.readers import Arrivals
 from penstock.spark.tasks.run import TaskRun
 from penstock.spark.tasks.stream import TaskStream
-from penstock.spark.upgrade import NOTHING, record, settle
+from penstock.spark.upgrade import NOTHING, check_and_record, record
 from penstock.spark.write.connections import keeping_connections
 from penstock.spark.write.console import show
 from penstock.spark.write.intent import Intent, Journal
@@ -85,7 +85,7 @@ def run_stream(
         reading = Reading(spark, os.path.join(place, "penstock-sources"), rows_per_batch, bytes_per_batch)
         state = Passes(plan, StateTable(state_of(place), HOLD, buckets)) if plan.remembers else None
         journal = Journal(place)
-        settle_beginnings(plan.entries, reading, journal.has_begun, journal.has_batches)
+        check_beginnings(plan.entries, reading, journal.has_begun, journal.has_batches)
         every = outlets if state is None else state.targets(outlets)
         check_files(plan.entries, streaming=True)
         sources = {number: stream_of(entry, reading) for number, entry in enumerate(plan.entries)
@@ -94,7 +94,7 @@ def run_stream(
         batches = _Batches(stream, journal, scratch, state, on_batch)
         batches.finish_again()
         data = stream.data()
-        changed = _settled(plan, place, journal, state)
+        changed = _changes_since_last_run(plan, place, journal, state)
         if changed and on_change:
             on_change(changed)
         if state is not None:
@@ -104,14 +104,14 @@ def run_stream(
         return batches.result.advised(plan)
 
 
-def _settled(plan: Plan, place: str, journal: Journal, state: Passes | None) -> str | None:
-    """What is different from the app that ran at this checkpoint before."""
+def _changes_since_last_run(plan: Plan, place: str, journal: Journal, state: Passes | None) -> str | None:
+    """Compare the app with the one that ran at this checkpoint before; returns the changes in one line."""
     table = state.table if state is not None else None
     kept = table or (StateTable(state_of(place), HOLD) if os.path.isdir(state_of(place)) else None)
     if kept is not None:
         kept.check_waiting(journal.notes_after)
     contents = kept.contents(journal.notes_after) if kept is not None else NOTHING
-    return settle(place, plan, record(plan, table), contents)
+    return check_and_record(place, plan, record(plan, table), contents)
 
 
 def _start(app: App, data: DataFrame, batches: _Batches, place: str, once: bool, trigger: str | None) -> StreamingQuery:
@@ -138,7 +138,7 @@ def _wait(query: StreamingQuery, batches: _Batches, stop: threading.Event | None
 
 
 class _Batches:
-    """What happens to each micro-batch, and the sum of what happened."""
+    """Runs and publishes each micro-batch, and adds up the results."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class _Batches:
         self.stream.show(data, done.intent.counts.steps)
 
     def _published(self, number: int, known: Intent, staging: Staging) -> Executed:
-        """A batch that was computed before: it is only published again."""
+        """Publish a batch again that was computed before."""
         kept = publish(known, self.targets, replace(staging, key=known.key), again=True)
         waiting = self.state.publish(number, known) if self.state is not None else {}
         return Executed(known, known.counts.received, kept, staging, waiting)
@@ -189,9 +189,9 @@ class _Batches:
             raise
 
     def finish(self) -> None:
-        """What steps do when the stream is stopped; it is no batch, but counted like one.
+        """Let steps flush or discard what they hold when the stream is stopped; this counts like a batch.
 
-        Not before the last batch is published: what it leaves behind is not known to the state yet.
+        Not before the last batch is published: until then the state does not have what that batch leaves behind.
         """
         started = time.monotonic()
         if self.state is not None:

@@ -25,7 +25,7 @@ _files = weakref.WeakKeyDictionary()
 
 
 def sent(spark: SparkSession, plan: Plan) -> Plan:
-    """The plan whose large tables are in files that every task finds; small ones travel with the plan."""
+    """The plan with its large tables in files that every task finds; small tables travel with the plan."""
 
     def moved(stage: Stage) -> Stage:
         node = stage.node
@@ -38,7 +38,7 @@ def sent(spark: SparkSession, plan: Plan) -> Plan:
 
 
 def _file(context: SparkContext, table: LookupTable) -> Callable[[], str]:
-    """What gives the path of the table's file in a task."""
+    """A function that returns, in a task, the path of the table's file."""
     known = _files.setdefault(context, weakref.WeakKeyDictionary())
     local = is_local(str(context.master))
     if table not in known:

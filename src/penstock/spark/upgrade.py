@@ -1,7 +1,8 @@
-"""Whether an app may go on where another version of it stopped.
+"""Check whether an app may go on at a checkpoint where another version of it stopped.
 
-What an app is, as far as its checkpoint depends on it, is written into the checkpoint. When a stream starts there
-again, the two are compared: most changes are only told, those that would lose or mix up messages are refused.
+A record of the app, as far as its checkpoint depends on it, is written into the checkpoint. When a stream starts there
+again, the app is compared with the record: most changes are only reported, but those that would lose or mix up messages
+are refused.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class SourceRecord(msgspec.Struct, frozen=True):
 
 
 class StateRecord(msgspec.Struct, frozen=True):
-    """`payload` are the fields that a message which waits here is stored with, by their full names."""
+    """The record of one step with state; `payload` has the fields of messages that wait there, by their full names."""
 
     pattern: str
     key: str
@@ -50,7 +51,7 @@ class StateRecord(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """What is written down. `scopes` are the bodies of messages that wait for another try."""
+    """The record of an app; `scopes` are the schemas of bodies that may wait for another try."""
 
     app: str
     started: str
@@ -64,7 +65,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def record(plan: Plan, table: StateTable | None = None) -> Record:
-    """The app of today. Where there is a table for it, with what its steps keep."""
+    """The record of the app as it is now; with a table of state, also of the fields that its steps store."""
     steps = state_steps(plan, table.on_stop) if table is not None else []
     payloads = {step.title: dict(_fields("", list(step.algorithm.payload))) for step in steps}
     sinks = {outlet.channel: masked(f"{outlet.sink}, {outlet.delivery}") for outlet in plan.outlets}
@@ -97,7 +98,7 @@ def _key(node: Node) -> str:
 
 
 def _body(scope: Scope) -> str:
-    """What is read of a body, and in which format, if it is the one that came."""
+    """The fields that are read of a body, and its format if it is an original one."""
     return scope.wanted.ddl() if scope.format is None else f"{scope.format.name}: {scope.wanted.ddl()}"
 
 
@@ -116,10 +117,10 @@ def _fields(above: str, fields: list[pa.Field]) -> Iterator[tuple[str, str]]:
             yield f"{above}{field.name}", str(field.type)
 
 
-def settle(place: str, plan: Plan, now: Record, contents: Contents) -> str | None:
-    """Check the app against the checkpoint at `place`, and write down what it is.
+def check_and_record(place: str, plan: Plan, now: Record, contents: Contents) -> str | None:
+    """Compare the app with the record in the checkpoint at `place`, and write the new record there.
 
-    What changed is returned as one line; what must not change is raised.
+    Returns the changes as one line; raises if something changed that must not.
     """
     path = os.path.join(place, FILE)
     before = _read(path) if os.path.exists(os.path.join(place, "metadata")) else None
@@ -135,7 +136,7 @@ def settle(place: str, plan: Plan, now: Record, contents: Contents) -> str | Non
 
 
 def check_same(place: str, plan: Plan, contents: Contents) -> None:
-    """For those who only add to the state: what a stream of this app could not go on with is raised."""
+    """Raise what would keep a stream of this app from going on here; for replays, which only add to its state."""
     before = _read(os.path.join(place, FILE))
     if before is None:
         return
@@ -150,7 +151,7 @@ def check_same(place: str, plan: Plan, contents: Contents) -> None:
 
 
 def check_kept(place: str, contents: Contents, title: str, payload: pa.Schema) -> None:
-    """Refuse to add to the state of a step that holds messages with other fields than those that would come to it."""
+    """Raise if a step holds messages with other fields than those that a replay would add."""
     before = _read(os.path.join(place, FILE))
     kept = before.state[title].payload if before is not None and title in before.state else {}
     added, held = dict(_fields("", list(payload))), contents.messages.get(title, 0)
@@ -188,7 +189,7 @@ def _refused(before: Record, now: Record, plan: Plan, contents: Contents) -> Ite
 
 
 def _sources(before: Record, now: Record) -> Iterator[tuple[str, str]]:
-    """A position belongs to a source by its place in the list."""
+    """Sources must stay in their places, because Spark keeps the position of each by its number."""
     old, new = ({source.route: source.kind for source in record.sources} for record in (before, now))
     again = f"or {NEW}"
     for route, kind in old.items():
@@ -204,7 +205,7 @@ def _sources(before: Record, now: Record) -> Iterator[tuple[str, str]]:
 
 
 def _held(title: str, count: int, before: Record, now: Record) -> Iterator[tuple[str, str]]:
-    """Messages in the state of a step: it must be there, and must be able to read them."""
+    """Messages in the state of a step: the step must still be there and be able to read them."""
     old, new = before.state.get(title), now.state.get(title)
     holds = f"step {title!r} holds {_messages(count)}"
     drain = f'start the app as it was with on_stop="flush" and stop it, which empties the step, or {NEW}'
@@ -217,7 +218,7 @@ def _held(title: str, count: int, before: Record, now: Record) -> Iterator[tuple
 
 
 def _remembered(title: str, count: int, before: Record, now: Record) -> Iterator[tuple[str, str]]:
-    """Keys: another one under the same name would be mixed up with them; a new name would forget them."""
+    """Keys in the state of a step: another key would be mixed up with them, and under a new name they would be lost."""
     old, new = before.state.get(title), now.state.get(title)
     if old is None:
         return
@@ -257,7 +258,7 @@ def _waiting(before: Record, now: Record, plan: Plan, contents: Contents) -> Ite
 
 
 def _changes(before: Record, now: Record) -> Iterator[str]:
-    """Everything else, in few words."""
+    """All other changes, in few words."""
     if before.app != now.app:
         yield f"app {before.app} is {now.app}"
     sources = ({source.route: source.text for source in record.sources} for record in (before, now))

@@ -1,4 +1,4 @@
-"""YAML with lines: every value knows where it stands, so that every error can say so."""
+"""Values of a YAML file that know their line, so that every error can name it."""
 
 from __future__ import annotations
 

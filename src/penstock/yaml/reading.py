@@ -1,4 +1,4 @@
-"""Expressions and functions in YAML."""
+"""Read expressions and functions from YAML."""
 
 from __future__ import annotations
 

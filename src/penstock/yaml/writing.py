@@ -1,6 +1,6 @@
-"""What is written as YAML: settings that are not the usual ones, expressions, functions.
+"""Write settings that differ from the defaults, expressions and functions as YAML.
 
-Errors do not say of which step they are: who asks for it knows.
+Errors do not name the step; the caller adds its name.
 """
 
 from __future__ import annotations

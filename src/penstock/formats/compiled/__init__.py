@@ -1,4 +1,4 @@
-"""What is done to every byte of a message, as machine code: an optional, faster way to the same result.
+"""Work on every byte of a message as machine code: an optional, faster way to the same result.
 
 `body` decodes JSON, as `json.decode` says, with `numbers` and `strings`; `lines` cuts a block of text into lines.
 `layout` names the words of the tables. All that is compiled with Numba by `compilation`, in a process of its own;

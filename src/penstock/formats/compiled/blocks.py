@@ -1,4 +1,4 @@
-"""What Numba lacks: loads from any address, and questions about a block of bytes that need no loop.
+"""What Numba lacks: loads from any address, and tests of a whole block of bytes without a loop.
 
 An address is an int64. The vector types are LLVM's own, so every processor gets the instructions it has.
 """

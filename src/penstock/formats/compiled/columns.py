@@ -1,4 +1,4 @@
-"""Bodies in Arrow to fields in Arrow, by machine code."""
+"""Decode JSON bodies in Arrow into fields in Arrow, by machine code."""
 
 from __future__ import annotations
 

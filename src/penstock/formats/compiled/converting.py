@@ -1,4 +1,4 @@
-"""Columns of texts that machine code read, as the dates, instants, exact numbers and bytes that they mean."""
+"""Convert columns of texts, as machine code reads them, to dates, instants, exact numbers and bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that are anywhere in memory, put together in groups, as machine code."""
+"""Join texts from anywhere in memory into groups, with commas between them, as machine code."""
 
 from __future__ import annotations
 

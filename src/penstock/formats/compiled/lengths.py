@@ -1,4 +1,4 @@
-"""Lengths to ends, as machine code: NumPy takes five times as long where the two have different widths."""
+"""Add up lengths of texts to their ends, as machine code: NumPy takes five times as long between widths."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The compiled functions as a file: found, loaded, or else ordered.
+"""Find and load the file of compiled functions; if there is none, have it compiled.
 
-Importing Numba takes a second and compiling ten, so neither happens here. A process of its own compiles,
-once for a processor and version, and keeps the object file in the cache directory; loading that takes LLVM
-alone, a tenth of a second. Whatever goes wrong costs time, never the run: others do the work then.
+Importing Numba takes a second and compiling ten, so neither happens here. A process of its own compiles, once for a
+processor and version, and keeps the object file in the cache directory; loading that takes LLVM alone, a tenth of a
+second. Whatever goes wrong costs time, never the run: without the functions other code does the work.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Columns to JSON objects, as machine code."""
+"""Write columns as JSON objects, as machine code."""
 
 from __future__ import annotations
 

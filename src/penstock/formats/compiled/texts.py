@@ -1,4 +1,4 @@
-"""Columns in Arrow to JSON objects in Arrow, by machine code."""
+"""Write columns in Arrow as JSON objects in Arrow, by machine code."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Steps that remember: what they hold, and what becomes of the messages that meet it."""
+"""Steps that remember, over blocks: aggregator, resequencer, idempotent receiver, and the state they keep by key."""

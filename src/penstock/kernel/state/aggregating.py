@@ -1,4 +1,4 @@
-"""Aggregator: groups of messages by key, a whole batch of keys at once."""
+"""Aggregator: collects the messages of each key in groups and sends complete ones on, a whole batch of keys at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.envelope import AT, COUNT, TIME
 from penstock.kernel.state.algorithm import SECOND, Moment, Outcome, filled
 from penstock.kernel.state.assembly import Assembly, Made
 from penstock.kernel.state.keys import HIGH, LOW, Flags, Keys, Numbers, ranges
-from penstock.kernel.state.members import CHAPTERS, chapter, forgotten, fresh, told
+from penstock.kernel.state.members import CHAPTERS, chapter, forgotten, fresh, read_chapters
 from penstock.kernel.state.reduce import FIRST, LAST, MAX, reduced
 from penstock.kernel.state.rows import (
     COMPLETED_BY,
@@ -75,7 +75,7 @@ class Aggregating:
         work = _Work(self, moment)
         work.expire(held)
         work.arrive(rows)
-        work.settle()
+        work.release()
         state = work.kept()
         if CHAPTERS in state.column_names:
             state = pa.concat_tables([state, forgotten(held, state)])
@@ -83,7 +83,7 @@ class Aggregating:
 
 
 class _Work:
-    """One call: rows in, rows out, what is kept."""
+    """One call of the aggregator: `out` are rows that leave the step, `keep` are rows that stay in its state."""
 
     def __init__(self, rule: Aggregating, moment: Moment) -> None:
         self.rule, self.moment = rule, moment
@@ -93,7 +93,7 @@ class _Work:
         self.merged = 0
 
     def expire(self, held: pa.Table) -> None:
-        """Groups that are due end; the others wait for the arrivals."""
+        """End the groups whose time is over; the others stay open for arrivals."""
         late = pc.less_equal(held.column(DEADLINE), self.moment.now)
         due, rest = held.filter(late), held.filter(pc.invert(late))
         self.shut = rest.filter(rest.column(CLOSED))
@@ -112,7 +112,7 @@ class _Work:
         self._emit(ended, Segments(starts, ends, np.ones(len(starts), np.int8)), reasons)
 
     def arrive(self, rows: pa.Table) -> None:
-        """Arrivals join the open groups of their keys; those of closed groups meet their fate."""
+        """Add arrivals to the open groups of their keys; those for a closed group are filtered or dead letters."""
         if len(self.shut):
             shut = Keys.of(self.shut).distinct().find(Keys.of(rows)) >= 0
             self.out.append(self.rule.fates.closed(rows.filter(pa.array(shut)), self.rule.closed))
@@ -122,8 +122,8 @@ class _Work:
         self.rows = self.rows.take(pa.array(order))
         self.completes = self._flags(rows, order)
 
-    def settle(self) -> None:
-        """Cut the rows into groups, send the complete ones on, keep the others."""
+    def release(self) -> None:
+        """Cut the rows into groups, send the complete ones on, and keep the others."""
         rows, rule = self.rows, self.rule
         if not len(rows):
             return
@@ -151,7 +151,7 @@ class _Work:
         return pa.concat_tables([self.schema.empty_table(), self.shut, *self.keep])
 
     def _first_groups(self, found: Segments, reasons: Reasons) -> tuple[Segments, Reasons]:
-        """Where a key closes with its first group, what comes after it in the same batch is too late."""
+        """Only the first group of each key, where keys close with their first group; rows behind it are too late."""
         keys = Keys.of(self.rows)[found.starts]
         first = np.zeros(len(found.starts), bool)
         first[keys.starts()] = True
@@ -188,7 +188,7 @@ class _Work:
         if CHAPTERS in members.column_names:
             new, waited = pa.array(fresh(members)), pa.array(~fresh(members))
             assert self.moment.find is not None
-            earlier, groups = told(members.filter(waited), self.moment.find)
+            earlier, groups = read_chapters(members.filter(waited), self.moment.find)
             self.out.append(self.rule.fates.dead(earlier, made.error, reasons.filter(waited).take(pa.array(groups))))
             members, reasons = members.filter(new), reasons.filter(new)
         self.out.append(self.rule.fates.dead(members, made.error, reasons))

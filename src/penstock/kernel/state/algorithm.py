@@ -1,4 +1,4 @@
-"""What every pattern that remembers is, for those who run it."""
+"""The interface of patterns that remember: arrivals and state of some keys in, rows to send on and new state out."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class Moment:
-    """When a batch is computed: its clock in microseconds, its number, and whether the run ends with it.
+    """The clock of a batch in microseconds, its number, and whether the run ends with it.
 
-    `find` gives, inside a task, the rows that its bucket holds under keys, which are sorted and distinct.
+    Inside a task, `find` looks up the rows of the bucket's state under these keys, which must be sorted and distinct.
     """
 
     now: int
@@ -29,9 +29,9 @@ class Moment:
 
 @dataclass
 class Outcome:
-    """Rows that go on, what the touched keys hold from now on, and how many messages became fewer by merging.
+    """Rows that go on, the new state of the keys that were touched, and by how many messages merging made them fewer.
 
-    Keys that held something and are neither in `state` nor `unchanged` hold nothing any more.
+    Keys that had state and are neither in `state` nor in `unchanged` have none from now on.
     """
 
     out: list[pa.Table]
@@ -41,19 +41,19 @@ class Outcome:
 
 
 class Algorithm(Protocol):
-    """What a pattern does with the arrivals of some keys, sorted by key, and with what these keys hold."""
+    """Works on the arrivals of some keys, sorted by key, and on the rows that the state has for these keys."""
 
     @property
     def payload(self) -> pa.Schema: ...
 
     def alive(self, held: pa.Table, now: int) -> pa.ChunkedArray:
-        """Which rows must be kept when files are merged."""
+        """Which rows of the state are still needed when its files are merged."""
 
     def __call__(self, held: pa.Table, rows: pa.Table, moment: Moment) -> Outcome: ...
 
 
 def filled(schema: pa.Schema, count: int, columns: pa.Table | Mapping[str, Any]) -> pa.Table:
-    """A table of this schema: the given columns, nulls elsewhere."""
+    """A table of this schema with these columns; the other columns are null."""
     names = columns.column_names if isinstance(columns, pa.Table) else list(columns)
     arrays = []
     for known in schema:

@@ -1,4 +1,4 @@
-"""The strategy of an aggregator as what puts the members of a group together."""
+"""Choose, by the strategy of an aggregator, what makes one body of the members of a group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPERATIONS = {"sum": SUM, "min": MIN, "max": MAX, "first": FIRST, "last": LAST}
 
 
 def assembly_of(node: Aggregate, stage: Stage, value: pa.Field, after: pa.Field) -> Assembly:
-    """`value` is the column with the members' bodies, `after` that with those of the groups."""
+    """The assembly of a strategy. `value` is the column of the members' bodies, `after` that of the groups' bodies."""
     match node.strategy:
         case Collect(into, of, head, tail):
             return Collecting(value, after, into, of, tuple(head), tuple(tail))
@@ -38,12 +38,12 @@ def assembly_of(node: Aggregate, stage: Stage, value: pa.Field, after: pa.Field)
 
 
 def buries(assembly: Assembly) -> bool:
-    """Whether a group may fail, so that all its members die as they came."""
+    """Whether putting a group together may fail, so that all its members become dead letters."""
     return isinstance(assembly, Calling) or (isinstance(assembly, Folding) and assembly.may_fail)
 
 
 def _total(kind: Type) -> pa.DataType:
-    """What holds a sum while members come: exact ones may be larger for a while than in the end."""
+    """The type of a running sum: on its way an exact sum may be larger than its result."""
     if isinstance(kind, DecimalType):
         return pa.decimal256(76, kind.scale)
     return arrow_type(kind)
@@ -54,7 +54,7 @@ def _mean_total(kind: Type) -> pa.DataType:
 
 
 def _folds(strategy: Fold, kinds: dict[str, Type], body: Struct) -> tuple[tuple[Partial, ...], tuple[Result, ...]]:
-    """All of them, wanted or not: a sum that does not fit is an error even if nobody reads it."""
+    """The running values and results of a fold, also unread ones, because a sum that overflows is always an error."""
     partials: list[Partial] = []
     results: list[Result] = []
     for number, (name, function, value) in enumerate(strategy.folds):

@@ -1,4 +1,4 @@
-"""One body out of the members of a group, by the strategy of the aggregator."""
+"""Make one body of the members of a group, by the strategy of the aggregator."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from penstock.patterns.strategy import AGGREGATE_FAILED, FOLD_FAILED, overflow_r
 
 @dataclass(frozen=True)
 class Made:
-    """Rows of new bodies, and the groups that have none: their numbers, the error, and a reason for each."""
+    """Rows with the new bodies, and the groups that failed: their numbers, the error, and a reason for each."""
 
     rows: pa.Table
     failed: Numbers = field(default_factory=lambda: np.empty(0, np.int64))
@@ -53,7 +53,7 @@ class Assembly(Protocol):
 
 @dataclass(frozen=True)
 class _OfValues:
-    """Strategies that look at the members' bodies: the struct column `value` in, the struct column `after` out."""
+    """Strategies that need the members' bodies: struct column `value` comes in, struct column `after` goes out."""
 
     value: pa.Field
     after: pa.Field
@@ -98,7 +98,7 @@ class Collecting(_OfValues):
 
 @dataclass(frozen=True)
 class Uniting(_OfValues):
-    """Of every field the last value that is there, or of all of them the last message's."""
+    """Of every field the last value that is not null; with `latest`, the body of the last message."""
 
     latest: bool
 
@@ -119,7 +119,7 @@ class Uniting(_OfValues):
 
 @dataclass(frozen=True)
 class Calling(_OfValues):
-    """The user's function, once per group."""
+    """Calls the user's function, once per group."""
 
     function: Callable[[pa.Table], pa.Table]
     returns: pa.Schema
@@ -148,7 +148,7 @@ class Calling(_OfValues):
 
 @dataclass(frozen=True)
 class Partial:
-    """A column of a fold that is reduced as messages come; `present` counts values instead of taking them."""
+    """A running value of a fold, as a column of its group's row; with `present` it counts values that are not null."""
 
     name: str
     operation: str
@@ -159,7 +159,7 @@ class Partial:
 
 @dataclass(frozen=True)
 class Result:
-    """A field of a fold's body: one partial column, a quotient of two, or the number of members."""
+    """A field of a fold's body: one running value, the quotient of two, or the number of members."""
 
     name: str
     partials: tuple[str, ...]
@@ -167,9 +167,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Folding:
-    """Numbers instead of messages: a group that is not complete is one row, with its members aside if it may fail.
+    """Keeps running values instead of messages, so that an open group is one row.
 
-    `value` is the field with the members' bodies, where somebody may need them again.
+    Where a sum may overflow, the members are stored beside that row (`members.py`), because they become dead letters
+    then. `value` is the field with the members' bodies, where these may be needed again.
     """
 
     after: pa.Field
@@ -179,7 +180,7 @@ class Folding:
 
     @property
     def may_fail(self) -> bool:
-        """Only a sum can be too large."""
+        """Whether a group may fail: only a sum can be too large."""
         return any(partial.operation == SUM and not partial.present for partial in self.partials)
 
     @property
@@ -231,7 +232,7 @@ class Folding:
         }
 
     def _overflows(self, count: int, folded: Mapping[str, pa.Array], fields: dict[str, Any]) -> tuple[Flags, pa.Array]:
-        """Groups with a result that does not fit, and the first such result of each; these results become null."""
+        """Which groups have a result that does not fit, and a reason with the first such result; it becomes null."""
         operations = {partial.name: partial.operation for partial in self.partials}
         found = np.zeros(count, bool)
         reasons: pa.Array = pa.nulls(count, pa.string())
@@ -265,7 +266,7 @@ class Folding:
 
 
 def one_row(result: pa.Table, returns: pa.Schema) -> dict[str, Any]:
-    """What a function made of a group; raises ValueError when it is not what was declared."""
+    """The row that the user's function made of a group; raises ValueError when it is not as declared."""
     if result.num_rows != 1:
         raise ValueError(f"one row was expected, and {result.num_rows} came back")
     row: dict[str, Any] = result.select(returns.names).cast(returns).to_pylist()[0]
@@ -275,7 +276,7 @@ def one_row(result: pa.Table, returns: pa.Schema) -> dict[str, Any]:
 def _one_each(
     rows: pa.Table, starts: Numbers, ends: Numbers, values: Mapping[str, pa.Array]
 ) -> tuple[pa.Table, Numbers]:
-    """One row per group: the first member's, with the reduced values, the sum of weights and the last one's time."""
+    """One row per group: its first member's, with the reduced values, the sum of weights and the last member's time."""
     first = rows.take(pa.array(starts))
     time = reduced(LAST, rows.column(TIME).combine_chunks(), starts, ends)
     weights = reduced(SUM, rows.column(WEIGHT).combine_chunks(), starts, ends)

@@ -1,4 +1,4 @@
-"""What a step that remembers asks of the messages that come to it, before those of one key meet."""
+"""Compute the key of each message that comes to a step that remembers, and the values that the step needs of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Remembering = Aggregate | Resequence | Idempotent
 
 
 def keyed(node: Remembering, block: Block, asked: Answers) -> Outcome:
-    """The messages that have a key stay, with it and with the values that the step computes of each; others do not."""
+    """Keep messages that have a key, with the values that the step needs; others are filtered or dead letters."""
     columns, keys, reasons = _asked(node, block, asked)
     valid: Flags = keys.is_valid().to_numpy(zero_copy_only=False)
     outcome = Outcome()
@@ -48,7 +48,7 @@ def keyed(node: Remembering, block: Block, asked: Answers) -> Outcome:
 
 
 def _asked(node: Remembering, block: Block, asked: Answers) -> tuple[dict[str, pa.Array], pa.Array, Numbers]:
-    """Values that the step computes, keys, and why there is none where it is null."""
+    """The values that the step needs of each message, its key, and the reason where the key is null."""
     match node:
         case Idempotent():
             return {}, _key(node.key, asked) if node.key else block.ids, np.full(len(block), NO_VALUE)
@@ -72,7 +72,7 @@ def _asked(node: Remembering, block: Block, asked: Answers) -> tuple[dict[str, p
 
 
 def _key(parts: Sequence[Expr], asked: Answers) -> pa.Array:
-    """The key as text, as `patterns/key.py` writes it; null when a part of it is."""
+    """The key as text, as `patterns/key.py` writes it; null when a part of it is null."""
     values = [asked.value(part) for part in parts]
     if len(values) == 1:
         return value_texts(values[0])
@@ -81,7 +81,7 @@ def _key(parts: Sequence[Expr], asked: Answers) -> pa.Array:
 
 
 def hashes(texts: pa.Array) -> Keys:
-    """Two numbers for each text; the same ones in every process and every version."""
+    """The hash of each text as a pair of numbers, the same in every process and every version."""
     encoded = texts.dictionary_encode()
     sha256 = hashlib.sha256
     digests = b"".join([sha256(text).digest() for text in encoded.dictionary.cast(pa.binary()).to_pylist()])

@@ -1,4 +1,4 @@
-"""Keys as pairs of 64-bit numbers: how they are found, compared and grouped, a whole column at a time."""
+"""Keys as pairs of 64-bit numbers: sorted, looked up and grouped a whole column at a time."""
 
 from __future__ import annotations
 

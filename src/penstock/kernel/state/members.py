@@ -1,7 +1,7 @@
-"""The members of groups that wait as one row: written once, beside it, and read only if the group fails.
+"""Store the members of an open group that is kept as one row (a fold), to be read only if the group fails.
 
-What a batch adds to a group is one chapter, under a key of its own. So a group that grows for many batches is not
-written anew by each of them, and its row only has to know how many chapters there are.
+The members that one batch adds to a group are a *chapter*, stored under a key of its own. So a group that grows for
+many batches is not rewritten by each of them: its row only says how many chapters there are.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ Find = Callable[[Keys], pa.Table]
 
 
 def fresh(rows: pa.Table) -> Flags:
-    """Which rows are members that no chapter has."""
+    """Which rows are new members that are in no chapter yet."""
     flags: Flags = rows.column(CHAPTERS).to_numpy() == 0
     return flags
 
 
 def chapters_after(rows: pa.Table, starts: Numbers, ends: Numbers) -> pa.Array:
-    """How many chapters each group has, once its new members are one."""
+    """How many chapters each group has when its new members have become one."""
     before = reduced(MAX, rows.column(CHAPTERS).combine_chunks(), starts, ends)
     return pc.add(before, reduced(MAX, pa.array(fresh(rows).astype(np.int64)), starts, ends))
 
 
 def chapter(rows: pa.Table, starts: Numbers, ends: Numbers, groups: pa.Table) -> pa.Table:
-    """The new members of groups that go on waiting, as the last chapter of their row in `groups`.
+    """The new members of groups that stay open, as the last chapter of their row in `groups`.
 
-    Their weight is null: the row of the group stands for them, and nobody meets them but by their key.
+    Their weight is null, because the row of the group counts them; they are found only by the key of the chapter.
     """
     lengths = ends - starts
     keys = _keys(Keys.of(groups), groups.column(CHAPTERS).to_numpy())[np.repeat(np.arange(len(starts)), lengths)]
@@ -52,7 +52,7 @@ def chapter(rows: pa.Table, starts: Numbers, ends: Numbers, groups: pa.Table) ->
 
 
 def forgotten(before: pa.Table, after: pa.Table) -> pa.Table:
-    """Marks for the chapters that groups had `before` and have no longer."""
+    """Rows that delete the chapters which groups had `before` and do not have `after`."""
     had = before.filter(pc.greater(before.column(CHAPTERS), 0))
     have = after.filter(pc.and_(pc.greater(after.column(CHAPTERS), 0), pc.is_valid(after.column(WEIGHT))))
     have = have.take(pa.array(Keys.of(have).order()))
@@ -64,8 +64,8 @@ def forgotten(before: pa.Table, after: pa.Table) -> pa.Table:
     return gone(lost, before.schema)
 
 
-def told(groups: pa.Table, find: Find) -> tuple[pa.Table, Numbers]:
-    """The members in all chapters of these rows of groups, and the number of the row that each belongs to."""
+def read_chapters(groups: pa.Table, find: Find) -> tuple[pa.Table, Numbers]:
+    """The members of these groups, read from all their chapters, and for each member the number of its group's row."""
     lengths = groups.column(CHAPTERS).to_numpy()
     owners = np.repeat(np.arange(len(groups)), lengths)
     keys = _keys(Keys.of(groups)[owners], ranges(np.ones(len(groups), np.int64), lengths))
@@ -75,5 +75,5 @@ def told(groups: pa.Table, find: Find) -> tuple[pa.Table, Numbers]:
 
 
 def _keys(groups: Keys, numbers: Numbers) -> Keys:
-    """The key of a chapter of each group: the key is a hash, and so is this."""
+    """The key of a chapter of each group, made of the group's key, which is a hash, and the number of the chapter."""
     return Keys(groups.high ^ (numbers * _STRIDE), groups.low)

@@ -1,4 +1,4 @@
-"""Identity, lineage and headers of messages that were put together from others."""
+"""Give messages that an aggregator has made an id, a lineage and headers of their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ADDED = (CORRELATION, COMPLETED_HEADER, SIZE_HEADER)
 
 
 def named(rows: pa.Table, is_made: Numbers, by_key: bool) -> pa.Table:
-    """The rows, in which those that were made have names of their own; until now they have those of their first."""
+    """The rows, in which new messages have their own ids and headers instead of those of their first member."""
     made = pa.array(is_made)
     sizes = flat(rows, GROUP_SIZE)
     others = pc.subtract(sizes, 1).cast(pa.string())
@@ -31,7 +31,7 @@ def named(rows: pa.Table, is_made: Numbers, by_key: bool) -> pa.Table:
 
 
 def _headers(before: pa.MapArray, is_made: Numbers, about: list[pa.Array]) -> pa.MapArray:
-    """Those that were there, and behind them the ones that tell of the group."""
+    """The headers of each row; those of new messages also describe the group."""
     whole = before.take(pa.array(np.arange(len(before))))  # neither sliced nor with entries under a null
     keys, items = whole.keys, whole.items
     rows = np.repeat(np.arange(len(before)), np.diff(whole.offsets.to_numpy()))

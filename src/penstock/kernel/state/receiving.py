@@ -23,10 +23,11 @@ PAYLOAD = pa.schema([(WEIGHT, pa.int64()), (BATCH, pa.int64())])
 
 @dataclass(frozen=True)
 class Receiving:
-    """`keep` in microseconds. `oldest` is the first batch whose keys are still remembered.
+    """The settings of one receiver; `keep` is in microseconds, `oldest` is the first batch whose keys are remembered.
 
-    Whether a second message of one batch is a duplicate is known only when the fate of the first is; such messages
-    go to the `undecided` place, unless it is that of the duplicates.
+    Whether the second message of a key is a duplicate is known only when it is known whether the first, in the same
+    batch, has failed. Until then it goes to the place `undecided`, which is that of the duplicates where nothing can
+    fail.
     """
 
     keep: int | None
@@ -64,7 +65,7 @@ class Receiving:
 
 
 def oldest_batch(ages: Mapping[int, int], keep_last: int | None) -> int:
-    """The first batch whose keys are still remembered, by the number of keys that each batch brought."""
+    """The first batch whose keys are remembered, to have at least `keep_last`; `ages` counts the keys of each batch."""
     if keep_last is None:
         return 0
     younger = sum(ages.values())

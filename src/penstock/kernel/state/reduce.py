@@ -1,4 +1,4 @@
-"""One value per group of a column: groups are ranges of rows that follow one another."""
+"""Reduce each group of a column to one value (sum, minimum, first, ...); a group is a range of neighbouring rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SUM, MIN, MAX, FIRST, LAST = "sum", "min", "max", "first", "last"
 
 
 def reduced(operation: str, values: pa.Array, starts: Numbers, ends: Numbers) -> pa.Array:
-    """Nulls count for nothing, but for the first and the last row's value."""
+    """One value per group; nulls are left out, except that FIRST and LAST take the value of that row."""
     if operation == FIRST:
         return values.take(pa.array(starts))
     if operation == LAST:
@@ -31,7 +31,7 @@ def reduced(operation: str, values: pa.Array, starts: Numbers, ends: Numbers) ->
 
 
 def last_present(values: pa.Array, starts: Numbers, ends: Numbers) -> pa.Array:
-    """Of each group the last value that is not null."""
+    """The last value of each group that is not null."""
     rows = ranges(starts, ends - starts)
     groups = np.repeat(np.arange(len(starts)), ends - starts)
     present = _flags(pc.is_valid(values))[rows]
@@ -47,19 +47,19 @@ def lists(values: pa.Array, starts: Numbers, ends: Numbers) -> pa.ListArray:
 
 
 def rough(name: str) -> str:
-    """The column that has a whole-number sum as a double: inexact, but it cannot wrap around."""
+    """The name of the column with the same whole-number sum as a double, which is inexact but cannot wrap around."""
     return f"{name}_rough"
 
 
 def overflows(sums: pa.Array, roughly: pa.Array) -> Flags:
-    """Sums that do not fit 64 bits: the doubles say so from far away."""
+    """Which sums do not fit into 64 bits: they are far away from the same sums of doubles."""
     exact = sums.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy()
     far: Flags = np.abs(roughly.fill_null(0.0).to_numpy() - exact) > 2.0**62
     return far
 
 
 def too_long(values: pa.Array) -> Flags:
-    """Exact numbers of more digits than a DECIMAL has."""
+    """Which exact numbers have more digits than a DECIMAL can have."""
     try:
         values.cast(pa.decimal128(38, values.type.scale))
         return np.zeros(len(values), bool)

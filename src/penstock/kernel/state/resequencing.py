@@ -1,4 +1,4 @@
-"""Resequencer: the messages of every key in the order of their numbers, a whole batch of keys at once."""
+"""Resequencer: sends the messages of every key on in the order of their numbers, a whole batch of keys at once."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _MARKS = pa.schema([(WEIGHT, pa.int64()), (EXPECTED, pa.int64()), (TOUCHED, pa.i
 
 @dataclass(frozen=True)
 class Resequencing:
-    """A key holds the messages that wait and, in an endless sequence, one row of weight 0 with the number expected.
+    """The settings of one resequencer; `timeout` and `keep` are in seconds.
 
-    `timeout` and `keep` are seconds; without `keep`, that row stays for ever.
+    The state of a key is the messages that wait and, in an endless sequence, one row of weight 0 with the number
+    expected next. Without `keep`, that row stays for ever.
     """
 
     size: int | None
@@ -50,25 +51,25 @@ class Resequencing:
         work = _Work(self, moment, Keys.of(held).joined(Keys.of(rows)).distinct())
         work.expire(held)
         work.arrive(rows)
-        work.settle()
+        work.release()
         return Outcome(work.out, work.kept())
 
 
 class _Work:
-    """One call. Arrays named after `keys` have one entry per key."""
+    """One call of the resequencer; `expected`, `started` and `touched` have one entry for each of `keys`."""
 
     def __init__(self, rule: Resequencing, moment: Moment, keys: Keys) -> None:
         self.rule, self.moment, self.keys = rule, moment, keys
         self.schema = pa.schema([*LEADING, *rule.payload])
         self.out: list[pa.Table] = []
         self.keep: list[pa.Table] = []
-        self.settled: list[pa.Table] = []
+        self.incomplete: list[pa.Table] = []
         self.expected: Numbers = np.zeros(len(keys), np.int64)
         self.started: Flags = np.zeros(len(keys), bool)
         self.touched: Numbers = np.full(len(keys), moment.now)
 
     def expire(self, held: pa.Table) -> None:
-        """What waited too long goes on as it is, or is discarded; either way the sequence goes on after it."""
+        """Send messages on that have waited too long, or discard them; the sequence continues behind them."""
         where = self.keys.find(Keys.of(held))
         marks = held.column(WEIGHT).to_numpy() == 0
         self.expected[where[marks]] = held.column(EXPECTED).to_numpy(zero_copy_only=False)[marks].astype(np.int64)
@@ -84,7 +85,7 @@ class _Work:
         self.started &= self._having(self.waiting) | (self._after(self.rule.keep) > self.moment.now)
 
     def arrive(self, rows: pa.Table) -> None:
-        """Arrivals below the expected number are late; of equal numbers the first counts."""
+        """Put arrivals beside the messages that wait; those below the expected number are late."""
         where, numbers = self.keys.find(Keys.of(rows)), rows.column(SEQUENCE).to_numpy()
         self.touched[where] = self.moment.now
         if self.rule.window is not None:
@@ -102,7 +103,7 @@ class _Work:
             rows = rows.filter(pa.array(~late))
         self.rows = pa.concat_tables([self.waiting, self._members(rows)])
 
-    def settle(self) -> None:
+    def release(self) -> None:
         rows = self._of_sequences() if self.rule.size is not None else self._in_order()
         stops = self.moment.stops and self.rule.on_stop != HOLD
         if stops and len(rows):
@@ -116,7 +117,7 @@ class _Work:
         return pa.concat_tables([self.schema.empty_table(), *self.keep])
 
     def _in_order(self) -> pa.Table:
-        """An endless sequence: what follows the expected number goes on, and what does not fit the window."""
+        """Endless sequence: send on what follows the expected number, or exceeds the window; return the rest."""
         assert self.rule.window is not None
         rows = self._without_twins(self._in_sequence(self.rows))
         if not len(rows):
@@ -141,7 +142,7 @@ class _Work:
         return rows.filter(pa.array(~sent))
 
     def _of_sequences(self) -> pa.Table:
-        """Complete sequences: as many as there are, in the order in which their messages came."""
+        """Send on complete sequences of `size` messages, formed in the order of arrival; return the rest."""
         assert self.rule.size is not None
         rows = self.rows.take(pa.array(Keys.of(self.rows).order()))
         while len(rows):
@@ -159,13 +160,12 @@ class _Work:
                 order = np.lexsort((going.column(SEQUENCE).to_numpy(), group[complete]))
                 self._send(going.take(pa.array(order)), group[complete][order])
             left = rows.filter(pa.array(sure & ~complete))
-            self.settled.append(left)
+            self.incomplete.append(left)
             rows = self._drop_first_twin(rows, twins, doubtful)
-        return pa.concat_tables([self.schema.empty_table(), *self.settled])
+        return pa.concat_tables([self.schema.empty_table(), *self.incomplete])
 
     def _drop_first_twin(self, rows: pa.Table, twins: Flags, doubtful: Flags) -> pa.Table:
-        """Keys with a number twice in one sequence: the first such message meets its fate, then they are looked at
-        again, because the sequences after it move."""
+        """Drop the first repeated number of each key; the other rows of these keys are cut into sequences again."""
         keys = Keys.of(rows)
         where = np.flatnonzero(twins)
         first = where[keys[where].starts()]
@@ -183,17 +183,17 @@ class _Work:
         return rows.filter(pa.array(~twins))
 
     def _in_sequence(self, rows: pa.Table) -> pa.Table:
-        """Sorted by key and number; equal numbers in the order they came."""
+        """The rows sorted by key and number; equal numbers stay in the order of arrival."""
         keys = Keys.of(rows)
         return rows.take(pa.array(np.lexsort((rows.column(SEQUENCE).to_numpy(), keys.low, keys.high))))
 
     def _advance(self, rows: pa.Table) -> None:
-        """The number after the last one of each key is expected now."""
+        """Expect, for each key, the number after the last of these rows."""
         where = self.keys.find(Keys.of(rows))
         np.maximum.at(self.expected, where, rows.column(SEQUENCE).to_numpy() + 1)
 
     def _send(self, rows: pa.Table, groups: Numbers | None = None, discard: bool = False) -> None:
-        """In this order; messages of one group, or else of one key, take the place of the first of them."""
+        """Send rows on in this order; messages of a group, or else of a key, take the place of its first message."""
         if discard:
             self.out.append(self.rule.fates.filtered(rows))
             return
@@ -223,7 +223,7 @@ class _Work:
         return filled(self.schema, len(rows), columns)
 
     def _hold(self, rows: pa.Table) -> None:
-        """Everything that waits, and of every endless sequence the number that it waits for."""
+        """Keep the messages that wait and, of every endless sequence, the number expected next."""
         rows = rows.take(pa.array(Keys.of(rows).order()))
         where = self.keys.find(Keys.of(rows))
         deadlines = self._after(self.rule.timeout)
@@ -243,18 +243,18 @@ class _Work:
         self.keep.append(filled(self.schema, len(keys), columns))
 
     def _having(self, rows: pa.Table) -> Flags:
-        """For each key: whether it has some of the rows."""
+        """Whether each key has some of these rows."""
         having = np.zeros(len(self.keys), bool)
         having[self.keys.find(Keys.of(rows))] = True
         return having
 
     def _after(self, wait: float | None) -> Numbers:
-        """For each key: so many seconds after its last arrival, or never."""
+        """The time so many seconds after the last arrival of each key; never, if `seconds` is None."""
         return np.full(len(self.keys), NEVER) if wait is None else self.touched + round(wait * SECOND)
 
 
 def _twins(group: Numbers, numbers: Numbers) -> Flags:
-    """Rows whose number came before in the same group."""
+    """Which rows repeat a number of their group."""
     order = np.lexsort((np.arange(len(group)), numbers, group))
     twin = np.zeros(len(group), bool)
     same = (group[order][1:] == group[order][:-1]) & (numbers[order][1:] == numbers[order][:-1])

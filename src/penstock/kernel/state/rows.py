@@ -1,4 +1,4 @@
-"""Columns that steps with state add to rows, and what becomes of rows that do not go on."""
+"""Columns that steps with state add to rows, and marks for rows that are filtered or become dead letters."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ COMPLETED_BY, GROUP_SIZE = "completed_by", "group_size"
 
 
 def fold_column(number: int) -> str:
-    """The column with what a fold computes of each member, by its number."""
+    """The name of the column with the values that the fold of this number takes from each member."""
     return f"fold_{number}"
 
 
 @dataclass(frozen=True)
 class Fates:
-    """Where the messages of a step are: here, or filtered by it, or dead because of it."""
+    """Marks rows with what becomes of them at a step: they go on, are filtered, or are dead letters."""
 
     route: str
     step: str
@@ -35,7 +35,7 @@ class Fates:
     filtered_place: int
 
     def filtered(self, rows: pa.Table) -> pa.Table:
-        """A row that stands for several messages is filtered that many times."""
+        """Mark rows as filtered; a row that stands for several messages is repeated, so that each is counted."""
         if WEIGHT in rows.column_names:
             weights = rows.column(WEIGHT).to_numpy()
             rows = rows.take(pa.array(np.repeat(np.arange(len(rows)), weights))) if (weights > 1).any() else rows
@@ -71,7 +71,7 @@ def replaced(table: pa.Table, columns: Mapping[str, object]) -> pa.Table:
 
 
 def in_place_of_first(rows: pa.Table, groups: Numbers) -> pa.Array:
-    """The order of messages that go on together, group by group: the place of the group's first, then their number."""
+    """The order of messages that go on in groups: the place of the group's first message, then the number within it."""
     orders = flat(rows, ORDER)
     ranks = np.lexsort((*positions(orders)[::-1], groups))
     sizes = np.bincount(groups)

@@ -1,4 +1,4 @@
-"""Where groups end: rows of one key, in order, cut into groups, all keys at once."""
+"""Cut the rows of every key, in order, into groups, for all keys at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_ROW = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Segments:
-    """Groups as ranges of rows, in order; the reason of a group that is not complete is OPEN."""
+    """Groups as ranges of rows, in order, each with the reason of its completion; OPEN if it is not complete."""
 
     starts: Numbers
     ends: Numbers
@@ -65,7 +65,7 @@ def segments(
 
 
 def _next(flags: Flags | None, total: int) -> Numbers:
-    """For every row the first flagged row from there on."""
+    """The first flagged row from each row on."""
     if flags is None:
         return np.empty(0, np.int64)
     marked = np.where(flags, np.arange(total), _NO_ROW)

@@ -1,4 +1,4 @@
-"""A step that remembers, in its place: its algorithm, the rows that it takes, and what becomes of the rows it gives."""
+"""Connect a step that remembers to the kernel: messages become rows for its algorithm, and its rows messages again."""
 
 from __future__ import annotations
 
@@ -61,14 +61,15 @@ from penstock.schema import Struct
 _KEYS = (pa.field(HIGH, pa.int64()), pa.field(LOW, pa.int64()))
 _HISTORY = (TRIED, ADMITTED, FIRST)
 HERE, FILTERED, DUPLICATE, UNDECIDED = 0, -2, -3, -4
-"""Where a step with memory leaves a row; DEAD is another such place."""
+"""What becomes of a row at a step that remembers: it goes on, is filtered, is a duplicate, or waits; or it is DEAD."""
 
 
 @dataclass(frozen=True)
 class StateStep:
-    """`arriving` are the columns of its rows, `carried` the fields of the bodies there; pickled to the workers.
+    """One step that remembers, with its algorithm; pickled to the workers.
 
-    `start` is the scope of its route, and `number` that of the step among all of the app.
+    `arriving` is the schema of the rows that come to it, `carried` are the fields of bodies in them. `start` is the
+    scope at the start of its route, and `number` is the number of the step among all steps of the app.
     """
 
     stage: Stage
@@ -83,7 +84,7 @@ class StateStep:
         return self.stage.title
 
     def rows(self, block: Block, time: datetime) -> pa.Table:
-        """The messages of a block that have a key here, each with what the step and all who come after need of it."""
+        """The messages of a block as rows, with everything that this step and the steps after it need of them."""
         keyed = block.keyed
         assert keyed is not None
         asked, bodies = {field.name for field in keyed.type}, body_column(self.stage.scope.number)
@@ -96,13 +97,13 @@ class StateStep:
         return pa.table([columns[field.name].cast(field.type) for field in self.arriving], schema=self.arriving)
 
     def ready(self, rows: pa.Table) -> pa.Table:
-        """Rows of one key together, in the order of their messages: all of them are here."""
+        """Sort rows by key, and those of one key in the order of messages, as the algorithm needs them."""
         order = in_message_order(rows)
         ordered = rows.take(pa.array(order[Keys.of(rows)[order].order()]))
         return ordered.append_column(AT, pa.array(np.full(len(rows), HERE, np.int32)))
 
     def outcome(self, tables: Sequence[pa.Table], batch: int) -> Outcome:
-        """The rows that the algorithm gives in a batch, as messages of one block of arrivals, in their order."""
+        """Make messages of the rows that the algorithm gives in a batch, and say what becomes of each."""
         given = [table for table in tables if len(table)]
         if not given:
             return Outcome()
@@ -155,14 +156,14 @@ class StateStep:
         return outcome
 
     def _admitted(self, block: Block, rows: pa.Table, batch: int) -> pa.Array:
-        """Who has let the messages through, this step now among them."""
+        """The keys under which receivers let the messages pass, with the key of this receiver as the last."""
         keys = [flat(rows, name).take(pa.array(block.origin)) for name in (HIGH, LOW)]
         step, number = pa.array(np.full(len(block), self.number, np.int32)), pa.array(np.full(len(block), batch))
         added = pa.StructArray.from_arrays([step, *keys, number], fields=list(ADMISSIONS.value_type))
         return with_one_more(block.known_admissions, added)
 
     def _made(self, rows: pa.Table, is_made: Numbers) -> tuple[pa.Table, pa.Array]:
-        """New messages, with their own names, and JSON for the bytes that nobody has sent."""
+        """Give new messages their own ids and headers, and JSON as their bytes."""
         rows = named(rows, is_made, bool(self.stage.node.by))  # type: ignore[attr-defined]
         after = self.stage.after
         bodies = write_bodies(fitted(flat(rows, body_column(after.number)), after.wanted), after.wanted)
@@ -175,7 +176,7 @@ class StateStep:
 def state_steps(plan: Plan, on_stop: str, ages: Mapping[str, Mapping[int, int]] | None = None) -> list[StateStep]:
     """The steps that remember, in the order in which messages meet them.
 
-    `on_stop` is for those that do not say; `ages` has for each step the number of keys that each batch brought.
+    `on_stop` is for steps that do not set it; `ages` counts, for each step, the keys that each batch brought.
     """
     known = ages or {}
     return [_step(plan, number, stage, on_stop, known.get(stage.title, {}))
@@ -183,7 +184,7 @@ def state_steps(plan: Plan, on_stop: str, ages: Mapping[str, Mapping[int, int]] 
 
 
 def without_history(rows: pa.Table, chosen: Numbers) -> pa.Table:
-    """The chosen rows are of new messages, to which nothing has happened yet."""
+    """Clear the history (tries, receivers, first form) of the chosen rows, because they are new messages."""
     for name in _HISTORY:
         if name in rows.column_names:
             column = flat(rows, name)
@@ -192,7 +193,7 @@ def without_history(rows: pa.Table, chosen: Numbers) -> pa.Table:
 
 
 def with_one_more(lists: pa.ListArray, added: pa.Array) -> pa.ListArray:
-    """Every list, null or not, with one value more behind it."""
+    """Every list, null or not, with one more value at its end."""
     lengths = lists.value_lengths().fill_null(0).to_numpy()
     values, ends = pa.concat_arrays([lists.flatten(), added]), np.cumsum(lengths + 1)
     is_last = np.zeros(len(values), bool)
@@ -204,7 +205,7 @@ def with_one_more(lists: pa.ListArray, added: pa.Array) -> pa.ListArray:
 
 
 def _history(plan: Plan, start: Scope, restarts: bool) -> list[pa.Field]:
-    """What has to be known of messages behind a step, beside what they are."""
+    """The columns of history (tries, receivers, first form) that the app needs for its messages."""
     return [
         *([pa.field(TRIED, TRIES)] if counts_tries(plan) else []),
         *([pa.field(ADMITTED, ADMISSIONS)] if undecided(plan) else []),
@@ -263,6 +264,6 @@ def _aggregator(stage: Stage, on_stop: str, fates: Fates, history: list[pa.Field
 
 
 def _carried(plan: Plan, scope: Scope) -> Struct:
-    """The fields of a scope, and what a decoder found for those who ask by a path."""
+    """The fields of a scope that are read, and the values of XPath and JSONPath that its decoder has found."""
     paths = [path for entry in plan.entries if entry.scope.number == scope.number for path in entry.paths]
     return Struct((*scope.wanted.fields, *((expression_key(path), type_of(path, scope.schema)) for path in paths)))

@@ -1,6 +1,6 @@
-"""A bucket of keyed state: sorted Arrow files that never change, the newest of which says what a key holds.
+"""The state of one bucket of keys: sorted Arrow files that never change, of which the newest with a key counts.
 
-A batch adds one run per bucket. Runs are merged when they are of like size, so a bucket of n keys has about log n.
+Every batch adds one file, a *run*. Runs of similar size are merged, so a bucket of n keys has about log n of them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LEADING = pa.schema([(HIGH, pa.int64()), (LOW, pa.int64()), (DEADLINE, pa.int64(
 
 @dataclass(frozen=True)
 class Run:
-    """One file: how many rows, and the earliest deadline among them."""
+    """One file of state: its path, the number of its rows, and the earliest deadline among them."""
 
     path: str
     rows: int
@@ -54,7 +54,7 @@ class Run:
         return np.append(self.keys.starts()[1:], self.rows)
 
     def next_deadline(self, now: int) -> int:
-        """The earliest deadline after `now`: what was due until now has been seen to."""
+        """The earliest deadline after `now`; whatever was due before is done."""
         if self.earliest > now:
             return self.earliest
         later = self.table.filter(pc.greater(self.table.column(DEADLINE), now)).column(DEADLINE)
@@ -62,7 +62,7 @@ class Run:
 
 
 def write_run(table: pa.Table, directory: str) -> Run:
-    """A new file of rows that are sorted by key."""
+    """Write rows that are sorted by key to a new file."""
     os.makedirs(directory, exist_ok=True)
     path = os.path.join(directory, f"{uuid.uuid4().hex}.arrow")
     with open(path, "wb") as file:
@@ -76,7 +76,7 @@ def write_run(table: pa.Table, directory: str) -> Run:
 
 
 class Bucket:
-    """What the keys of one bucket hold, oldest run first. `payload` are the columns after the leading ones."""
+    """The state of the keys of one bucket, in runs from oldest to newest; `payload` are the columns after LEADING."""
 
     def __init__(self, runs: Sequence[Run], payload: pa.Schema, title: str = "") -> None:
         self.runs, self.title = list(runs), title
@@ -116,7 +116,7 @@ class Bucket:
         return Keys.of(rows.filter(pc.less_equal(rows.column(DEADLINE), now))).distinct()
 
     def all_keys(self) -> Keys:
-        """Every key that holds something, sorted, but for those of rows that others stand for."""
+        """Every key that has state, sorted, without those of chapters, which the row of their group stands for."""
         found = Keys.none()
         for run in self.runs:
             found = found.joined(run.keys)
@@ -124,7 +124,7 @@ class Bucket:
         return Keys.of(rows.filter(pc.is_valid(rows.column(WEIGHT)))).distinct()
 
     def add(self, table: pa.Table, directory: str, alive: Alive) -> list[Run]:
-        """The runs of this bucket after one more, which is merged with those that are not much bigger.
+        """The runs of this bucket with one more, which is merged with earlier runs that are not much bigger.
 
         When all of them are merged, rows that are not `alive` are left out.
         """
@@ -140,7 +140,7 @@ class Bucket:
         return [*self.runs[:first], *([write_run(merged, directory)] if len(merged) else [])]
 
     def _readable(self, rows: pa.Table) -> pa.Table:
-        """Rows that another version of the app may have written: its keys can be read, its messages cannot."""
+        """Rows in the schema of today; raises where another version of the app stored messages with other fields."""
         if _types(rows.schema) == _types(self.schema):  # whatever the order, which a replay may have otherwise
             return _conformed(rows, self.schema)
         if pc.any(pc.and_(pc.invert(rows.column(GONE)), pc.greater(rows.column(WEIGHT), 0))).as_py():
@@ -154,7 +154,7 @@ def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
 
 
 def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with the columns of the schema; what it has with another type, or does not have, is null."""
+    """The table with the columns of the schema; a column that is missing or has another type is null."""
     if table.schema.equals(schema):
         return table
     known = _types(table.schema)
@@ -165,7 +165,7 @@ def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def gone(keys: Keys, schema: pa.Schema) -> pa.Table:
-    """Rows that say of these keys that they hold nothing any more."""
+    """Rows that delete these keys."""
     count = len(keys)
     columns: dict[str, pa.Array] = {
         HIGH: pa.array(keys.high),
@@ -182,7 +182,7 @@ def sorted_by_key(tables: Iterable[pa.Table]) -> pa.Table:
 
 
 def _merged(tables: list[pa.Table], oldest: bool) -> pa.Table:
-    """Of each key the rows of the newest table that has it; keys that are gone stay only to hide older rows."""
+    """The rows of each key from the newest table that has it; deletions stay while older rows may exist."""
     newest_first = list(reversed(tables))
     table = pa.concat_tables(newest_first)
     ages = np.repeat(np.arange(len(tables)), [len(one) for one in newest_first])
@@ -196,7 +196,7 @@ def _merged(tables: list[pa.Table], oldest: bool) -> pa.Table:
 
 
 def _rows_of(run: Run, first: Numbers) -> tuple[Numbers, Numbers]:
-    """All positions of the keys that begin at `first`, and how many each has."""
+    """All positions of the keys whose rows begin at `first`, and how many rows each key has."""
     lengths = run.ends[np.searchsorted(run.ends, first, side="right")] - first
     return ranges(first, lengths), lengths
 

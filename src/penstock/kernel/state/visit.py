@@ -1,4 +1,4 @@
-"""One bucket of a step in one batch: its rows meet what the bucket holds."""
+"""Run the algorithm of a step on one bucket in one batch: on the rows that came and on the state of the bucket."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from penstock.kernel.state.store import WEIGHT, Bucket, Run, gone, sorted_by_key
 
 @dataclass
 class Visit:
-    """What happened so far to a bucket in this batch.
+    """One bucket of a step in one batch, and what has changed in it so far.
 
-    `runs` are the files that it has, new ones are in `directory`; without one, nobody will ask what it holds.
+    `runs` are its files; new ones are written to `directory`. Without a directory no batch follows, and none is
+    written.
     """
 
     title: str
@@ -37,7 +38,7 @@ class Visit:
         self.due = self.bucket.all_keys() if self.moment.stops else self.bucket.due(self.moment.now)
 
     def process(self, rows: pa.Table, last: bool = True) -> list[pa.Table]:
-        """Rows sorted by key go on, or stay. Unless they are the last ones, rows with later keys will come."""
+        """The rows that leave the step, for arrivals sorted by key and keys that are due; unless `last`, more come."""
         arrived = Keys.of(rows)
         keys = arrived[arrived.starts()]
         reached = len(self.due) if last else int(np.searchsorted(self.due.high, keys.high[-1], side="right"))
@@ -56,7 +57,7 @@ class Visit:
         return outcome.out
 
     def note(self, wanted: bool = False) -> dict[str, Any] | None:
-        """What the driver has to know about this bucket, if anything changed; what it holds now is in files."""
+        """What the driver has to know of this bucket: its files now, and counts; None if nothing has changed."""
         delta = pa.concat_tables(self.deltas) if self.deltas else self.bucket.schema.empty_table()
         now = self.moment.now
         stale = any(run.earliest <= now for run in self.bucket.runs)

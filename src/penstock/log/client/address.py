@@ -1,4 +1,4 @@
-"""Where a server is, and how to prove that one may speak to it."""
+"""The address of a server, with the token and the certificate that a client needs to talk to it."""
 
 from __future__ import annotations
 

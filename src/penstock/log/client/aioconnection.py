@@ -1,4 +1,4 @@
-"""One connection in an event loop: any number of requests on the way."""
+"""One connection in an event loop, with any number of unanswered requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages that wait to be sent: batches of one partition, in order, with their numbers. No sockets here."""
+"""Collect messages in numbered batches, one queue per partition, in order until they are answered. No sockets."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ OVERHEAD = 16
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where messages are, and how safe: `acknowledged` is memory, written or fsynced.
+    """Where messages are stored, and how safe they are: `acknowledged` is memory, written or fsynced.
 
-    A duplicate had been stored before, by a request whose answer was lost.
+    A duplicate was stored before, by a request whose answer was lost.
     """
 
     topic: str
@@ -35,7 +35,7 @@ class Placed:
 
 
 class Sent:
-    """A message on its way, or several: `result()` waits until the server has it, `await` does so in an event loop."""
+    """A message, or several, on the way: `result()` waits until the server has it, `await` does so in an event loop."""
 
     __slots__ = ("_batch", "_count", "_index")
 
@@ -91,7 +91,7 @@ class Batch:
     count: int = 0
 
     def add(self, value: Any, key: bytes | None, headers: bytes | None, moment: int, size: int) -> int:
-        """Its index."""
+        """Add a message; returns its index in the batch."""
         self.values.append(value)
         self.times.append(moment)
         if key is not None:
@@ -119,7 +119,7 @@ class Batch:
 
 @dataclass(slots=True, eq=False)
 class Queue:
-    """What goes to one partition. `ready` has not been sent, `sent` has no answer yet; together they are in order."""
+    """The batches for one partition, in order: those that are `sent` and unanswered, then those that are `ready`."""
 
     topic: str
     partition: int
@@ -132,7 +132,7 @@ class Queue:
     """A batch failed for good: those behind it get new numbers as soon as all with old ones are answered."""
 
     def seal(self) -> None:
-        """The open batch gets no more messages."""
+        """Close the open batch: it gets no more messages."""
         if self.open is not None:
             self.ready.append(self.open)
             self.open = None
@@ -149,13 +149,13 @@ class Queue:
         return batch, frame
 
     def put_back(self) -> None:
-        """The connection is gone: all that has no answer is sent again, in order."""
+        """Put all unanswered batches back, in order, because the connection is gone and they are sent again."""
         self.ready.extendleft(reversed(self.sent))
         self.sent.clear()
 
     @property
-    def is_settled(self) -> bool:
-        """Nothing with numbers waits for an answer. What was sent over a lost connection may be stored with its own."""
+    def is_answered(self) -> bool:
+        """Whether no numbered batch waits for an answer; one sent over a lost connection may be stored as it is."""
         return not self.sent and (not self.ready or self.ready[0].frame is None)
 
     def renumber(self, identity: ProducerIdentity) -> None:

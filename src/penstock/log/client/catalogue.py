@@ -1,4 +1,4 @@
-"""Catalogue: the topics of a server, to find, list, make and delete them, and its numbers."""
+"""Catalogue: finds, lists, makes and deletes the topics of a server, and reads its statistics."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Catalogue:
         self._connection = Connection(Address.of(server, token, tls, authority))
 
     def topics(self, after: str = "", most: int | None = None) -> Iterator[Topic]:
-        """All topics in the order of their names, or so many behind one."""
+        """All topics in the order of their names, or at most `most` of those after a name."""
         while most is None or most > 0:
             reply = self._connection.ask(requests.Topics(after=after, most=most or 0))[0]
             page = listed(reply)
@@ -74,7 +74,7 @@ class Catalogue:
         self._connection.ask(requests.Delete(name, identity))
 
     def ends(self, places: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int, Ends]]:
-        """Where partitions begin and end; many questions are on the way at once."""
+        """Where partitions begin and end, asked for many at a time."""
         waiting: deque[tuple[int, str, int]] = deque()
         for topic, partition in places:
             waiting.append((self._connection.send(requests.AskEnds(topic, partition)), topic, partition))

@@ -1,4 +1,4 @@
-"""One connection, blocking: a request and its answer, or several requests on the way at once."""
+"""One blocking connection: a request and its answer, or several unanswered requests at a time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Connection:
         self.welcome = said
 
     def send(self, said: Said, *bulk: bytes | memoryview) -> int:
-        """The number that the answer will have."""
+        """Send a request; returns its number, which the answer will have."""
         self._number = (self._number + 1) & 0xFFFFFFFF
         try:
             self.socket.sendall(b"".join(tcp.pack(self._number, requests.written(said), *bulk)))

@@ -144,7 +144,7 @@ class Consumer:
         return found
 
     def _ask(self) -> None:
-        """One pull for every partition is on the way."""
+        """Keep one unanswered pull for every partition."""
         if len(self._asked) < len(self.cursors):
             asked = {id(cursor) for cursor in self._asked.values()}
             for cursor in self.cursors.values():
@@ -202,7 +202,7 @@ class Consumer:
         self._asked = {number: asked for number, asked in self._asked.items() if asked is not cursor}
 
     def left(self) -> list[Messages]:
-        """What has arrived and was not handed out yet."""
+        """Batches that have arrived and were not handed out yet."""
         found, self._waiting = list(self._waiting), deque()
         return found
 
@@ -217,7 +217,7 @@ class Consumer:
                 cursor.committed = position
 
     def _tell(self, request: requests.Commit | requests.AskEnds) -> requests.Reply:
-        """Pulls that are answered meanwhile are kept."""
+        """Send a request and wait for its answer; pulls that are answered meanwhile are kept."""
         while True:
             try:
                 number = self._connection.send(request)

@@ -1,4 +1,4 @@
-"""How far a consumer is, in every partition it reads. No sockets here."""
+"""The position of a consumer in every partition it reads. No sockets."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Messages:
 
 @dataclass(slots=True, eq=False)
 class Cursor:
-    """`offset` is what is asked for next; `handed` what the program has got so far.
+    """The position in one partition: `offset` is asked for next; `handed` is how far the program has got messages.
 
     Batches that have arrived and were not handed out whole are `pending`. When there are none, the program has got all
     that was asked for, even if the last of it did not pass a filter.
@@ -86,7 +86,7 @@ class Cursor:
 
     @property
     def position(self) -> int:
-        """What `commit` means."""
+        """The offset that `commit` notes."""
         return self.handed if self.pending else self.offset
 
     def seek(self, offset: int) -> None:
@@ -110,7 +110,7 @@ class Cursor:
         return found
 
     def finish(self, batch: Messages) -> None:
-        """All of a batch was handed out."""
+        """Note that all of a batch was handed out."""
         self.handed = batch.next
         self.pending -= 1
 

@@ -1,4 +1,4 @@
-"""What a producer does in its event loop: connect, send batches, take answers, and send again what has none.
+"""The event loop of a producer: it connects, sends batches, takes answers, and sends again what has no answer.
 
 Batches of a partition carry the numbers of a producer, so a batch that is sent again is stored once. Up to five of them
 are on the way at a time, in order; when a connection is lost, all without an answer are sent again in that order.
@@ -80,7 +80,7 @@ class Engine:
 
     def add(self, topic: str, value: Any, key: bytes | None, headers: bytes | None, partition: int | None,
             moment: int, count: int, size: int) -> Sent:  # fmt: skip
-        """One message, or with a `count` a whole Arrow array of them, which is a batch of its own."""
+        """Add one message, or with a `count` a whole Arrow array of messages, which is a batch of its own."""
         if self.failed is not None:
             raise self.failed
         if count == 0 and size > LARGEST_MESSAGE:
@@ -129,7 +129,7 @@ class Engine:
         return self.buffered >= self.sending.buffer_bytes
 
     def unanswered(self) -> list[Future[Placed]]:
-        """Of all messages so far, which wait no longer for others."""
+        """Close all open batches, so that they are sent now; returns the futures of all batches without an answer."""
         with self.lock:
             for queue in self.queues.values():
                 queue.seal()
@@ -141,7 +141,7 @@ class Engine:
     # ---- in the event loop
 
     async def start(self) -> None:
-        """The first connection: if there is no server, this raises."""
+        """Make the first connection; raises if there is no server."""
         self._thread = threading.get_ident()
         self.has_room.set()
         await self._connect()
@@ -279,7 +279,7 @@ class Engine:
         else:
             assert isinstance(reply, requests.Refused)
             self._refused(queue, batch, reply)
-        if queue.is_renumbering and queue.is_settled:
+        if queue.is_renumbering and queue.is_answered:
             self._spawn(self._renumber(queue))
         if any(each.ready for each in self.queues.values()):
             self.pump()
@@ -288,13 +288,13 @@ class Engine:
         queue.sent.remove(batch)
         what = f"a batch of {batch.size:,} bytes is more than the {limit:,} that the server takes at once"
         self._refused(queue, batch, requests.Refused(Number.TOO_LARGE, what, "send fewer messages at once"))
-        if queue.is_settled:
+        if queue.is_answered:
             self._spawn(self._renumber(queue))
 
     def _refused(self, queue: Queue, batch: Batch, reply: requests.Refused) -> None:
-        """A batch that is not stored leaves a gap in the numbers, so those behind it need new ones.
+        """Handle a batch that was refused: its numbers are missing now, so the batches behind it get new numbers.
 
-        That they are out of sequence is also what a server says that lost messages which were in its memory only.
+        A server that has lost messages from its memory also refuses the next ones, as out of sequence.
         """
         queue.is_renumbering = True
         if reply.number == Number.OUT_OF_SEQUENCE and time.monotonic() - batch.born < self.sending.retry_for:
@@ -304,7 +304,7 @@ class Engine:
 
     async def _renumber(self, queue: Queue) -> None:
         connection = self.connection
-        if connection is None or not connection.is_open or not (queue.is_renumbering and queue.is_settled):
+        if connection is None or not connection.is_open or not (queue.is_renumbering and queue.is_answered):
             return
         try:
             identity = await _identity(connection)

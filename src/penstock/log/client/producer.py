@@ -1,4 +1,4 @@
-"""Producer and AsyncProducer: messages in batches to the log, each once."""
+"""Producer and AsyncProducer: send messages to the log in batches, and have each stored once."""
 
 from __future__ import annotations
 

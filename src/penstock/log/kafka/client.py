@@ -28,7 +28,7 @@ class LastLevel(Server):
 
 
 def producer(kafka: Kafka, heard: Heard) -> Any:
-    """It never gives up: what it was given is sent again until Kafka has it, once and in order."""
+    """A producer that never gives up: it sends every message again until Kafka has it, once and in order."""
     needed = {
         "enable.idempotence": True,
         "enable.gapless.guarantee": True,

@@ -1,4 +1,4 @@
-"""Connect: the way from a log to Kafka. The client is loaded only by who has set Kafka as the last level."""
+"""Connect a log to Kafka; the Kafka client is loaded only if Kafka is set as the last level."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Connected:
         self._connection = connection
 
     def open(self, disk: Disk, topic: Topic, directory: Path, places: list[Path]) -> OpenLast:
-        """How the partitions of a topic are opened; the topic is there, and as it must be, when this returns."""
+        """Make or check the Kafka topic of a topic; returns what opens its partitions."""
         from penstock.log.kafka.opening import Opening
 
         return Opening(self._connection, disk, self._connection.prepare(disk, topic, directory), places).open

@@ -1,4 +1,4 @@
-"""Connection: the one producer of a log, the thread that hears what Kafka answers, and what follows a lost producer."""
+"""The connection of a log to Kafka: its one producer, the thread that hears answers, and a new start after a loss."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.log.store.disk import Disk
 
 WATCH_EVERY = 5.0
 """Seconds from one look at what Kafka has to the next."""
-SETTLE = 0.5
+STEADY_AFTER = 0.5
 """Seconds in which nothing may arrive in a partition before its end is believed, after a producer was lost."""
 _TICK = 0.1
 _PAUSE = 0.05
@@ -77,11 +77,11 @@ class Connection:
         next = self._offsets(places, OffsetSpec.latest(), f"say how long topic {topic!r} is")
         return list(zip(first, next, strict=True))
 
-    def settled_ends(self, topic: str, partitions: Sequence[int]) -> list[tuple[int, int]]:
-        """The same, when nothing of a producer that is no more can be on its way."""
+    def steady_ends(self, topic: str, partitions: Sequence[int]) -> list[tuple[int, int]]:
+        """The ends when they have stopped growing, so that nothing of a lost producer is still on its way."""
         ends = self.ends(topic, partitions)
         while True:
-            time.sleep(SETTLE)
+            time.sleep(STEADY_AFTER)
             again = self.ends(topic, partitions)
             if [next for _, next in again] == [next for _, next in ends]:
                 return again
@@ -93,9 +93,9 @@ class Connection:
         return found if found >= 0 else None
 
     def send(self, topic: str, partition: int, frame: Frame, start: int, delivered: Any) -> int:
-        """Hand over the messages of a frame from a place on; how many fitted. `delivered` hears of the last one.
+        """Hand the messages of a frame to the producer, from the place `start` on; returns how many it took.
 
-        The caller holds `sending`.
+        `delivered` is called for the last of them. The caller holds `sending`.
         """
         if self._lost.is_set():
             return 0
@@ -113,7 +113,7 @@ class Connection:
         return place - start
 
     def lose(self, why: str) -> None:
-        """The producer cannot go on: begin another when it is known what Kafka has."""
+        """Give the producer up; a new one begins when it is known which messages Kafka has."""
         if not self._lost.is_set():
             self.trouble = why
             self._lost.set()
@@ -146,7 +146,7 @@ class Connection:
             self._ask_leaders()
 
     def _ask_leaders(self) -> None:
-        """Of a topic that was deleted and made again the client may still know who led the old one."""
+        """Have the client look up leaders again: it may know only those of a deleted topic with the same name."""
         with suppress(KafkaException):  # what is wrong is said by the next question
             self._admin.list_topics(timeout=self.kafka.timeout)
 
@@ -181,14 +181,14 @@ class Connection:
             self._look()
 
     def _hear(self, seconds: float) -> None:
-        """What Kafka answered goes to those who wait for it. One that cannot go on says so here, or to `_see`."""
+        """Take answers of Kafka; callbacks bring them to the stores. A producer that cannot go on is given up."""
         try:
             self._producer.poll(seconds)
         except KafkaException as error:
             self.lose(said(error))
 
     def _look(self) -> None:
-        """Ask what Kafka has, and hear it in another thread."""
+        """Ask which offsets Kafka has; another thread gets the answer."""
         places = {TopicPartition(store.topic, store.number): store for store in self._stores}
         if not places:
             return
@@ -198,7 +198,7 @@ class Connection:
             _when_both(first[place], next[place], store.look)
 
     def _begin_anew(self) -> None:
-        """Nothing is handed over until Kafka was asked what it has; if it does not say, try again at the next tick."""
+        """Begin with a new producer, after Kafka has said what it has; if it does not answer, try at the next tick."""
         with self.sending:  # whoever was handing over has ended, and nobody begins
             self._producer.purge()
         deadline = time.monotonic() + 1.0
@@ -207,7 +207,7 @@ class Connection:
         try:
             for topic in sorted({store.topic for store in self._stores}):
                 stores = [store for store in self._stores if store.topic == topic]
-                ends = self.settled_ends(topic, [store.number for store in stores])
+                ends = self.steady_ends(topic, [store.number for store in stores])
                 for store, (_, next) in zip(stores, ends, strict=True):
                     store.resume(next)
             producer = client.producer(self.kafka, self._see)

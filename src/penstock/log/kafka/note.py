@@ -1,4 +1,4 @@
-"""Note: what a log remembers of a partition that is in Kafka: up to where it knew it, and its producers then."""
+"""A file about a partition in Kafka: the offset up to which the log knows it, and the producers at that offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening: where a partition in Kafka ends, whether all of it is ours, and who wrote last."""
+"""Open partitions that are in Kafka: find where each ends, whether all its records are ours, and who wrote last."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Opening:
         killed = any((note is None and next > 0) or (note is not None and not note.clean)
                      for note, (_, next) in zip(self._notes, ends, strict=True))  # fmt: skip
         # A process that was killed may have sent what Kafka has not yet got.
-        self._ends = connection.settled_ends(topic, numbers) if killed else ends
+        self._ends = connection.steady_ends(topic, numbers) if killed else ends
 
     def open(self, number: int, producers: Producers) -> tuple[KafkaStore, list[Finding]]:
         """The store of a partition, and what was found on the way."""
@@ -56,7 +56,7 @@ class Opening:
         return store, findings
 
     def _read_on(self, store: KafkaStore, producers: Producers, place: int, next: int) -> None:
-        """Who wrote since the note; up to a record that is not ours, if there is one."""
+        """Read the records since the note, to know their producers; stop at a record that is not ours."""
         while place < next:
             try:
                 frames = store.read(place, _FRAME, next - place)

@@ -1,4 +1,4 @@
-"""Readers: Kafka consumers that are kept where they stopped, so that who reads on need not begin anew."""
+"""Kafka consumers that stay where they stopped reading, so that the next read from there need not start anew."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Reader:
         self._consumer.close()
 
     def _fetch(self, deadline: float, needed: bool, most: int) -> list[Any]:
-        """What has come, backwards. The first must come; others are taken if they are there."""
+        """Fetch records, in reverse order: wait for the first one, and take others if they are there."""
         while True:
             messages = self._consumer.consume(min(most, _AT_ONCE), 0.1 if needed else 0.0)
             for message in messages:

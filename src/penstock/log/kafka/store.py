@@ -27,7 +27,7 @@ _FRAME = 4 << 20
 
 
 class KafkaStore:
-    """`write` only hands over. What Kafka has is heard in the connection's thread, and moves `end`."""
+    """`write` only hands messages over; the connection's thread hears that Kafka has them, and moves `end`."""
 
     name, remedy = "Kafka", "see whether Kafka runs; what is stored can still be read"
     unavailable: type[NotAcknowledged] = KafkaUnavailable
@@ -111,7 +111,7 @@ class KafkaStore:
         raise AssertionError("Kafka is never suspect")
 
     def retain(self) -> None:
-        """What is kept is for Kafka to say."""
+        """Nothing to do: Kafka removes messages by its own settings."""
 
     def _delivered(self, offset: int, error: Any, message: Any) -> None:
         """In the connection's thread: the last message of a batch is in Kafka, or is not."""
@@ -126,7 +126,7 @@ class KafkaStore:
         self.ask()
 
     def _advance(self, upto: int) -> None:
-        """Everything before `upto` is in Kafka. `end` is always the end of a batch: levels let go of whole frames."""
+        """Note that everything before `upto` is in Kafka. `end` moves by whole batches: levels release whole frames."""
         while self._ends and self._ends[0] <= upto:
             self.end = self._ends.popleft()
         self._progressed = time.monotonic()
@@ -135,7 +135,7 @@ class KafkaStore:
     # ---- what Kafka has, and whose it is
 
     def look(self, first: int, next: int) -> None:
-        """What Kafka says it has."""
+        """Compare with the offsets that Kafka has: it must not have more messages than were sent."""
         self.first = max(self.first, min(first, self.end))
         with self._connection.sending:
             taken = self.taken

@@ -1,4 +1,4 @@
-"""The Kafka topic of a topic: made, or found as it must be."""
+"""Make the Kafka topic of a topic, or check that the one that is there has the right settings."""
 
 from __future__ import annotations
 

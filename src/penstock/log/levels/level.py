@@ -21,13 +21,13 @@ _TRIM = 4096
 
 
 class Level(Protocol):
-    """What a level does, whatever it is made of."""
+    """The interface of every level."""
 
     def write(self, frame: Frame) -> None:
         """Put a frame at the head; the oldest give way."""
 
     def transfer(self, *, all: bool, after: int = 0) -> list[Frame]:
-        """What the next level does not have yet, in batches; `all` of it, or only whole batches.
+        """Frames that the next level does not have yet, in batches: `all` of them, or only whole batches.
 
         What ends before the offset `after` is on its way already.
         """
@@ -269,7 +269,7 @@ class Ring:
 
 
 def joined_bytes(header: Header) -> int:
-    """What a frame may come to when it is joined with others, that have columns which it lacks."""
+    """The largest size of a frame when it is joined with others that have columns which it lacks."""
     missing = 8 * (not header.columns & TIMES) + 5 * (not header.columns & KEYS) + 5 * (not header.columns & HEADERS)
     return header.length + missing * header.messages + 64
 

@@ -18,7 +18,7 @@ _MOST_ASIDE = 16 << 20
 
 
 class Stack:
-    """One thread at a time, but for `read_store`, which needs no turn."""
+    """The levels of a partition, for one thread at a time; only `read_store` may be called by any."""
 
     def __init__(self, settings: Settings, store: Last, directory: Path, shared: SharedMemory | None = None) -> None:
         self.store = store
@@ -60,10 +60,7 @@ class Stack:
         return False
 
     def pending(self, after: int = 0) -> list[Frame]:
-        """Everything that the store does not have, in batches. They stay as they are until `stored`.
-
-        What ends before the offset `after` is left out.
-        """
+        """Everything that the store does not have, in batches, which stay in their levels until `stored`."""
         self._cascade(all=True)
         aside = [frame for frame in self._aside if frame.next > after]
         return [*aside, *(self.levels[-1].transfer(all=True, after=after) if self.levels else ())]
@@ -84,7 +81,7 @@ class Stack:
         return None
 
     def held(self, next: int) -> int:
-        """From which offset on the messages are in memory: `next` if none is."""
+        """The offset from which on messages are in memory: `next` if none is."""
         return min([level.first for level in self.levels if level.settings.kind is not Kind.MAPPED], default=next)
 
     def truncate(self, offset: int) -> None:

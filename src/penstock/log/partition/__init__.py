@@ -1,6 +1,6 @@
-"""Partition: gives messages their offsets, puts them into the levels, and acknowledges them when it may.
+"""Partition: gives messages their offsets, puts them into the levels, and acknowledges them when they are safe enough.
 
-What it does for readers, for the committer and for those who push is in a file each; each adds to the one before.
+It is one class in three files, each of which extends the one before: `reading.py`, `committing.py`, `appending.py`.
 """
 
 from penstock.log.partition.appending import OpenLast, Partition

@@ -1,4 +1,4 @@
-"""How messages come into a partition: they get their offsets, go into the levels, and wait for their answer."""
+"""How messages come into a partition: they get offsets, go into the levels, and wait for their acknowledgement."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OpenLast = Callable[[int, Producers], tuple[Last, list[Finding]]]
 
 
 class Partition(CommittedPartition):
-    """Any number of threads append and read. What waits is written by the committer, or by who finds no room."""
+    """A partition, for any number of threads; the committer writes what waits, or a thread that finds no room."""
 
     def __init__(self, topic: str, number: int, directory: Path, settings: Settings, disk: Disk, committer: Committer,
                  epoch_of: Callable[[int], int], open_last: OpenLast | None = None,
@@ -116,7 +116,7 @@ class Partition(CommittedPartition):
     def _take_singles(
         self, frames: Sequence[Frame], mode: Acknowledge, answers: Sequence[Answer]
     ) -> list[tuple[Answer, LogError]]:
-        """Those that are refused."""
+        """Take the frames that can be taken; returns those that are refused."""
         failed: list[tuple[Answer, LogError]] = []
         taken: list[Frame] = []
         owed: list[Answer] = []
@@ -219,7 +219,7 @@ class Partition(CommittedPartition):
                                 self.store.remedy)  # fmt: skip
 
     def _wait_for_room(self, frame: Frame, deadline: float) -> None:
-        """Until what was handed over is written. Who has heard nothing for long does not let others wait, too."""
+        """Wait until messages that were handed over are written; fail if nothing was written for too long."""
         with self._room:
             while self.broken is None and not self._closing and not self.stack.fits(frame.header):
                 if self.store.stalled > self.store.stall or time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""How messages of a partition become durable, and who is told: what `Committer` calls, failing, and the end."""
+"""How messages of a partition become durable and are acknowledged: the calls of `Committer`, failures, and closing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HEAL_EVERY = 1.0
 
 
 class CommittedPartition(ReadPartition):
-    """One thread writes at a time: the committer's, or that of who finds no room."""
+    """One thread writes at a time: the committer's, or one that finds no room for its push."""
 
     def __init__(
         self, topic: str, number: int, identity: str, store: Last, stack: Stack, producers: Producers
@@ -101,7 +101,7 @@ class CommittedPartition(ReadPartition):
         )
 
     def _complete(self) -> int:
-        """Acknowledge what may be."""
+        """Acknowledge the pushes whose messages are safe enough now."""
         with self._lock:
             self.producers.durable = self.store.durable
             visible = self.visible
@@ -120,7 +120,7 @@ class CommittedPartition(ReadPartition):
         return len(done)
 
     def _expire(self, timeout: float) -> None:
-        """Who has waited too long is told. The messages keep their offsets: they may be written at any moment."""
+        """Fail pushes that have waited too long; their messages keep their offsets, as they may still be written."""
         with self._lock:
             late = self._waiting.overdue(time.monotonic() - timeout)
         for waiter in late:
@@ -137,7 +137,7 @@ class CommittedPartition(ReadPartition):
     # ---- failing
 
     def _fail(self, doing: str, error: Exception) -> None:
-        """What waits for this is not acknowledged. What nobody was promised is taken back, offsets and all."""
+        """Fail the pushes that wait, and take back messages that nobody was promised, with their offsets."""
         with self._lock:
             said = error.what if isinstance(error, LogError) else str(error)
             self.broken = self._failure = f"{doing} failed: {said}"
@@ -212,12 +212,12 @@ class CommittedPartition(ReadPartition):
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
-        """Nothing is written meanwhile."""
+        """Hold off all writing while this block runs."""
         with self._commit:
             yield
 
     def delete(self) -> None:
-        """Its files are gone, or will be: whoever waits for anything here is told so."""
+        """Tell everybody who waits here that the topic is deleted."""
         with self._commit, self._room:
             self.is_deleted = self._closing = self._closed = True
             self.lags_since = None

@@ -1,4 +1,4 @@
-"""What a partition lets be read: from its levels, or from the store behind them, up to what is acknowledged."""
+"""What readers may see of a partition: messages from its levels, or from the store, up to the last acknowledged one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accepting TCP connections: whoever comes is a stranger from the first byte, also before the handshake of TLS."""
+"""Accept TCP connections; every one is a stranger, with little room and time, until it has said hello."""
 
 from __future__ import annotations
 

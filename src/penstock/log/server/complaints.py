@@ -1,4 +1,4 @@
-"""What goes wrong in a server, in its own output: a line of each kind now and then, however often it happens."""
+"""Print what goes wrong in a server, but only now and then a line of each kind, however often it happens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST = 200
 
 
 class Complaints:
-    """For any thread."""
+    """Counts lines that were left out, by kind; for any thread."""
 
     def __init__(self, every: float = _EVERY) -> None:
         self._every = every
@@ -29,13 +29,13 @@ class Complaints:
             _LOGGER.error("%s: %.*s%s", kind, _LONGEST, str(error), left_out, exc_info=error)
 
     def noticed(self, what: str) -> None:
-        """What a client has brought upon itself; the text must not depend on the client."""
+        """Print a mistake of a client; the text must not depend on the client."""
         left_out = self._left_out(what)
         if left_out is not None:
             _LOGGER.warning("%s%s", what, left_out)
 
     def _left_out(self, kind: str) -> str | None:
-        """What to say about those that were not told; None if this one is not told either."""
+        """How many lines of this kind were left out since the last one, as text; None if this line is left out, too."""
         now = time.monotonic()
         with self._lock:
             since, count = self._said.get(kind, (0.0, 0))

@@ -1,4 +1,4 @@
-"""What a server has done since it began."""
+"""The counters of a server since it started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One HTTP connection: who asks comes first, then what they send, then the answer."""
+"""One HTTP connection: checks who asks, reads what they send, and answers."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def handle_expect_100(self) -> bool:
-        """Before a client sends what would be refused anyway."""
+        """Refuse before the client sends a body that would be refused anyway."""
         try:
             self._let_in()
         except PenstockError as error:
@@ -105,7 +105,7 @@ class Handler(BaseHTTPRequestHandler):
         return super().handle_expect_100()
 
     def _let_in(self) -> None:
-        """Nothing of the body is read before this."""
+        """Check the token and the size; nothing of the body is read before this."""
         self.unread = self._length()
         self._check_sender()
         self.server.know(self.connection)
@@ -161,7 +161,7 @@ class Handler(BaseHTTPRequestHandler):
                 left -= len(data)
 
     def give_up(self) -> None:
-        """In whatever thread: ours then finds the connection broken."""
+        """Break the connection, from any thread; the thread of the connection notices."""
         self.service.complaints.noticed("what HTTP clients send or take too slowly is too much: the oldest is given up")
         shut(self.connection)
 
@@ -213,7 +213,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Incoming(io.BufferedReader):
-    """What a client sends. `left` is how much its lines, which are the head of a request, may still have."""
+    """What a client sends; `left` is how many bytes the head of its request may still have."""
 
     left = 0
 

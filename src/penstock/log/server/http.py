@@ -66,7 +66,7 @@ class HttpServer(ThreadingHTTPServer):
         shut(request)
 
     def know(self, request: Any) -> None:
-        """Who asks may ask: it is no stranger any more."""
+        """The client has shown its token, and is no stranger any more."""
         with self.lock:
             if request in self.known:
                 return
@@ -83,7 +83,7 @@ class HttpServer(ThreadingHTTPServer):
             self.busy += more
 
     def wait_until_idle(self, seconds: float) -> None:
-        """Until every request that has begun is answered; connections that ask nothing are not waited for."""
+        """Wait until every request that has begun is answered; idle connections are not waited for."""
         end = time.monotonic() + seconds
         while self.busy and time.monotonic() < end:
             time.sleep(0.01)

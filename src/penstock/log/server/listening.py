@@ -1,4 +1,4 @@
-"""Where a server listens, whom it lets in, and how much it takes at once."""
+"""The settings of a server: its ports, whom it lets in, and how much it takes at once."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Listening:
                                f"choose 64 to {udp.LARGEST_PACKET:,}")  # fmt: skip
 
     def notes(self) -> list[str]:
-        """What somebody who starts a server so should know."""
+        """Warnings for somebody who starts a server with these settings."""
         found = []
         if not is_loopback(self.host) and self.certificate is None:
             found.append("without a certificate, whoever reads the network reads the token: --certificate")

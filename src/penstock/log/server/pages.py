@@ -1,4 +1,4 @@
-"""What there is over HTTP: a message in, a range out, topics and numbers, with `curl`. `HELP` says how."""
+"""The requests of HTTP: push a message, read a range, list topics and numbers, with `curl`. `HELP` says how."""
 
 from __future__ import annotations
 

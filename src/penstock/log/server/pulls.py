@@ -1,4 +1,4 @@
-"""Pulls of one connection: read now, or wait until there is something; filter before it leaves."""
+"""The pulls of one connection: they read now, or wait until there is something, and filter it on the server."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def function_of(output: Output | None) -> OutputFunction | None:
 
 
 def look(service: Service, request: Pull, offset: int) -> Found:
-    """One read, filtered. `next` is behind what was looked at, even if nothing of it is left."""
+    """Read once and filter; `next` is behind all messages that were looked at, even if none of them passed."""
     function = function_of(request.output)
     most_bytes = max(1, min(request.most_bytes, service.listening.largest_pull))
     most_messages = request.most_messages if request.most_messages > 0 else None
@@ -78,7 +78,7 @@ def look(service: Service, request: Pull, offset: int) -> Found:
 
 
 def filtered(reading: Reading, function: OutputFunction, end: int) -> Found:
-    """What is left of as many messages as can be looked at in a while."""
+    """The messages that pass, of as many as can be looked at within half a second."""
     kept: list[Frame] = []
     stop, examined = time.thread_time() + _WHILE, 0
     for frame in reading.frames:
@@ -102,7 +102,7 @@ def too_costly(frame: Frame) -> BadExpression:
 
 
 def passed(frame: Frame, function: OutputFunction) -> Frame | None:
-    """What is left of a frame after the output function."""
+    """The messages of a frame that pass the output function, with their new values."""
     headers = frame.headers if frame.header_column is not None else None
     outcome = function.apply(frame.values, headers)
     mask = np.zeros(frame.count, np.bool_)

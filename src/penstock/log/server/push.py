@@ -1,4 +1,4 @@
-"""A push of a connection."""
+"""One push of a TCP connection, until it is answered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Push:
-    """Messages that a connection has sent, until they are answered. In whatever thread that is."""
+    """Messages that a connection has pushed, until they are answered, in any thread."""
 
     service: Service
     connection: Connection
@@ -49,5 +49,5 @@ class Push:
 
     @property
     def is_answered(self) -> bool:
-        """One answer each, also when something fails for several of which some are stored."""
+        """Whether it has its answer: it gets one only, also when a failure concerns several pushes."""
         return self.receipt is not None or self.error is not None

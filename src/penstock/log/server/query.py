@@ -1,4 +1,4 @@
-"""The part of an address behind the question mark."""
+"""The query of a URL: the part behind the question mark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?")
 
 
 class Query:
-    """What stands behind the question mark; every name must be known."""
+    """The parameters of a URL; every name must be known."""
 
     def __init__(self, text: str) -> None:
         self.values = dict(parse_qsl(text, keep_blank_values=True))

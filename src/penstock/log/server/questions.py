@@ -1,4 +1,4 @@
-"""Requests of one connection that are neither push nor pull."""
+"""Answer the requests of one connection that are neither push nor pull, in threads."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ Finish = Callable[[bytes | BaseException], None]
 
 
 class Questions:
-    """They may touch the disk, so threads answer them: few at a time, so that other connections come in between, and
-    none while the client does not take its answers."""
+    """Requests that may touch the disk, answered by threads.
+
+    Few at a time, so that other connections come in between, and none while the client does not take its answers.
+    """
 
     def __init__(self, service: Service) -> None:
         self.service = service

@@ -1,4 +1,4 @@
-"""What clients make the server keep: bounded for all of them together, whatever each of them does."""
+"""Bound the bytes that the server keeps in memory for all clients together."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable
 
 
 class Room:
-    """Bytes that are kept for clients. When there are too many, who has kept some for longest is ended.
+    """Counts the bytes kept for clients; when there are too many, the client that has had some longest is ended.
 
-    In the event loop only. `end` must see to it that `free` is called for who is ended.
+    In the event loop only. `end` must see to it that `free` is called for the client that is ended.
     """
 
     def __init__(self, most: int) -> None:
@@ -21,7 +21,7 @@ class Room:
         return self.kept > self.most // 2
 
     def keep(self, who: Hashable, size: int, end: Callable[[], None]) -> None:
-        """So much is kept for them now; they stay where they are in the order."""
+        """Note how many bytes are kept for a client now; its place in the order does not change."""
         before, _ = self._keepers.get(who, (0, end))
         self._keepers[who] = size, end
         self.kept += size - before

@@ -1,4 +1,4 @@
-"""Server: a log at its ports, from start to a stop that loses nothing."""
+"""Server: serves a log at its ports until it is stopped, which loses no message that was answered."""
 
 from __future__ import annotations
 

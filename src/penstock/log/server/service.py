@@ -1,4 +1,4 @@
-"""What the servers of one log share: the log, the event loop, threads for what may wait for the disk, counters."""
+"""What the servers of one log share: the log, the event loop, counters, and threads for calls that may have to wait."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Service:
         self._watches: dict[tuple[str, int], _Watch] = {}
 
     def append(self, topic: str, partition: int, frame: Frame, mode: Acknowledge) -> Future[Receipt]:
-        """For who may wait."""
+        """Append a frame, from a thread that may wait for room."""
         if self.is_stopping.is_set():
             raise STOPPING
         self._count(frame)
@@ -85,7 +85,7 @@ class Service:
         self.counters.pushed_bytes += sum(frame.bytes for frame in frames)
 
     def push(self, push: Push) -> None:
-        """In the event loop: what all connections push while others' pushes are written is written together.
+        """Append a push, in the event loop, together with those of other connections that wait for the same write.
 
         Otherwise the first of them would be written and fsynced alone, and all others wait for that.
         """
@@ -126,7 +126,7 @@ class Service:
             self._waiting.submit(self._append_late, place, late)
 
     def _append_now(self, place: tuple[str, int], pushes: list[Push]) -> list[Push]:
-        """Those that are left, because there is no room for the first of them."""
+        """Append pushes as long as there is room; returns the rest."""
         for (are_single, _, _), group in groupby(pushes, _kind):
             some = list(group)
             if are_single and self._append_singles(place, some):
@@ -156,7 +156,7 @@ class Service:
         return future is not None
 
     def _append_late(self, place: tuple[str, int], pushes: list[Push]) -> None:
-        """In a thread, which may wait; what has begun goes on also while the server stops."""
+        """Append pushes in a thread that may wait for room; this goes on also while the server stops."""
         for push in pushes:
             try:
                 future = self.log.append(*place, push.frame, push.mode, identity=push.identity)
@@ -173,7 +173,7 @@ class Service:
         return self.loop.run_in_executor(self._threads, call)
 
     def in_filter(self, call: Callable[[], _Result]) -> asyncio.Future[_Result]:
-        """In threads of their own: a filter may take long, and what it does must not keep others from the log."""
+        """Run a filter in a thread for filters: it may take long, and must not keep others from the log."""
         return self.loop.run_in_executor(self._filters, call)
 
     def close(self) -> None:
@@ -185,14 +185,14 @@ class Service:
     # ---- pushes that the log has answered: the event loop is woken once for many of them
 
     def done(self, push: Push) -> None:
-        """In whatever thread."""
+        """Note that the log has answered a push, from any thread."""
         self._done.append(push)
         if not self._is_draining:
             self._is_draining = True
             self.wake(self._drain)
 
     def wake(self, call: Callable[[], None]) -> None:
-        """In whatever thread, which may not fail because of us: a server that has stopped answers nobody any more."""
+        """Call something in the event loop, from any thread; a server that has stopped calls nothing."""
         with suppress(RuntimeError):
             self.loop.call_soon_threadsafe(call)
 
@@ -274,7 +274,7 @@ class Service:
         raise BadRequest(f"{type(request).__name__} is not for a connection that has begun")
 
     def statistics(self) -> dict[str, Any]:
-        """Of all partitions, however many they are."""
+        """The statistics of all partitions, however many they are."""
         return statistics_page(self.log, None, most_bytes=1 << 62)[0] | {"server": self._numbers()}
 
     def statistics_page(

@@ -1,6 +1,7 @@
-"""Sessions: a client that connects anew goes on there, and what it had sent over its last connection is not read.
+"""Sessions: when a client connects again, its earlier connection is ended, and nothing more is read from that.
 
-It may have given messages new numbers since. Read late, those of the old ones would be stored a second time.
+The client may have given its messages new numbers since. If those with the old numbers were still read, they would be
+stored twice.
 """
 
 from __future__ import annotations

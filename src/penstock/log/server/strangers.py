@@ -1,4 +1,4 @@
-"""Connections of whom the server knows nothing yet: they have not said hello, or not shown the token."""
+"""Connections that have not said hello yet, or not shown the token: they get few places and little time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 
 
 class Strangers:
-    """They have a number of places of their own, and little time. For any thread.
+    """Connections that have not said hello; they have few places of their own and little time. For any thread.
 
     One more than there are places takes that of the one who has been here longest: who means to say something has said
     it by then, so that silent connections, however many, keep nobody out.
@@ -33,12 +33,12 @@ class Strangers:
             self._end_oldest()
 
     def leave(self, who: Hashable) -> bool:
-        """They are known now, or gone. False if they were ended before."""
+        """The connection is known now, or gone; False if it was ended before."""
         with self._lock:
             return self._ends.pop(who, None) is not None
 
     def end_late(self) -> None:
-        """Those whose time is over; to be called now and then."""
+        """End connections whose time is over; to be called now and then."""
         while self._end_oldest(time.monotonic() - self.seconds):
             pass
 

@@ -1,4 +1,4 @@
-"""The bytes of one TCP connection: what is read of it, what its client has not taken yet, and how it ends.
+"""The bytes of one TCP connection: reading requests, sending answers, and closing.
 
 A connection may have `credit` bytes of pushes unanswered. When it has more, or when it does not take its answers, the
 server stops reading from it: what a client can make the server hold is bounded, whatever the client does.
@@ -38,7 +38,7 @@ class Talking(asyncio.Protocol):
         self.puller, self.questions = Puller(service), Questions(service)
 
     def begin(self, packed: tcp.Packed) -> None:
-        """One request."""
+        """Handle one request."""
         raise NotImplementedError
 
     # ---- what asyncio calls
@@ -126,7 +126,7 @@ class Talking(asyncio.Protocol):
         self.reply(number, Refused(number_of(error), error.what, error.fix or "", credit))
 
     def count_unsent(self, size: int) -> None:
-        """All of an answer is in memory until all of it is sent."""
+        """Count the bytes of an answer, which is in memory until all of it is sent."""
         self.unsent += size
         self.service.unsent.keep(self, self.unsent, self.end_unread)
         if self.unsent > self.limits.unsent or self.service.unsent.is_crowded:
@@ -148,7 +148,7 @@ class Talking(asyncio.Protocol):
         return self.in_flight > 0 or self.working > 0
 
     def block(self, is_blocked: bool) -> None:
-        """Nothing is read, from the log or from the client, while answers wait for the client."""
+        """Stop reading for this client, from the log and from its connection, while its answers wait to be taken."""
         if is_blocked == self.puller.is_blocked:
             return
         self.puller.is_blocked = self.questions.is_blocked = is_blocked
@@ -166,7 +166,7 @@ class Talking(asyncio.Protocol):
         self.hold()
 
     def hold(self) -> None:
-        """Read on, or not."""
+        """Stop reading from the client, or go on."""
         if self.transport is None or self.transport.is_closing():
             return
         if self.is_ending or self.has_said_all:
@@ -211,7 +211,7 @@ class Talking(asyncio.Protocol):
         self.service.loop.call_later(1, self.abort_when_sent, _LAST_TRIES)
 
     def fall_silent(self) -> None:
-        """Everything is answered."""
+        """Close the connection when everything is answered."""
         if self.transport is None or self.is_silent:
             return
         self.is_silent = True

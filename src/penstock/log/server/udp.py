@@ -133,7 +133,7 @@ class PushPort(UdpPort):
             self._append(group, now)
 
     def _append(self, group: manypackets.Group, now: int) -> None:
-        """What is pushed while the server stops is still stored: these packets were in the kernel already."""
+        """Append pushes, also while the server stops: these packets were in the kernel already."""
         mode = Acknowledge.of(group.mode) if group.mode else Acknowledge.MEMORY
         result: Future[Receipt] | BaseException
         try:
@@ -230,7 +230,7 @@ class PullPort(UdpPort):
             return udp.reply(request, 0, 0, 0, b"", 0, number_of(error))
 
     def _reply(self, request: udp.PullRequest) -> bytes:
-        """As many messages as fit. One that fits no packet is passed over, with an error that says so."""
+        """A reply with as many messages as fit; a message that fits no packet is passed over, with an error."""
         log = self.service.log
         ends = log.ends(request.topic, request.partition)
         room = min(self.sender.width - udp.REPLY_START, max(request.most_bytes, 1))

@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Committed(Protocol):
-    """What the thread does for a partition. Neither raises."""
+    """What the committing thread does for a partition; none of it raises."""
 
     def write_pending(self) -> int:
         """Write what waits; the number of pushes that this acknowledged."""

@@ -21,7 +21,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
 
 class File(Protocol):
     def write(self, position: int, buffers: Buffers) -> None:
-        """All of it or an OSError; then any part of it may be there."""
+        """Write all of it, or raise OSError; then any part of it may be there."""
 
     def sync(self) -> None: ...
 
@@ -107,7 +107,7 @@ class RealFile:
 
 @cache
 def open_files() -> OpenFiles:
-    """Those of all logs of this process, which has one limit for all of them."""
+    """The pool of open files for all logs of this process, which has one limit for them."""
     return OpenFiles(most_open())
 
 

@@ -1,4 +1,4 @@
-"""Finding: what a file should not be like."""
+"""A finding: damage in a file of the log, and what was done about it."""
 
 from __future__ import annotations
 

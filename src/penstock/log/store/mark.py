@@ -18,7 +18,7 @@ _MARK = struct.Struct("<qQ")
 
 
 class Mark:
-    """One process writes it."""
+    """The mark of a partition; one process writes it."""
 
     def __init__(self, disk: Disk, directory: Path) -> None:
         self._disk, self._path = disk, directory / NAME
@@ -38,7 +38,7 @@ class Mark:
 
 
 def read_mark(disk: Disk, directory: Path) -> int | None:
-    """What the mark says; None if there is none, or it is being written."""
+    """The offset that the mark names; None if there is no mark, or it is being written."""
     content = disk.read(directory / NAME)
     if content is None or len(content) != _MARK.size:
         return None

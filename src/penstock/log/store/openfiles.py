@@ -1,10 +1,10 @@
-"""Open files: so many descriptors at a time, whatever the number of partitions.
+"""A pool of open files: at most so many descriptors at a time, whatever the number of partitions.
 
 A file that nobody uses gives its descriptor away, and is opened again when it is used. What was written to it is
-fsynced before: the kernel tells only those of a write that failed who had the file open then.
+fsynced before that, because the kernel reports a failed write only to those who had the file open then.
 
-Who writes or fsyncs has the file's own turn, and needs nothing of the pool while the file is open: a tiny message costs
-little more than its write. Who reads may do so meanwhile, and is counted instead.
+A thread that writes or fsyncs takes the file's own lock, and does not need the pool while the file is open: a tiny
+message costs little more than its write. Threads that read need no lock, and are counted instead.
 """
 
 from __future__ import annotations

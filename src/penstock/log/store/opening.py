@@ -1,4 +1,4 @@
-"""Opening: the segments of a partition as they were left, by a clean end, a kill or a power loss."""
+"""Open the segments of a partition as a clean end, a kill or a power loss has left them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def open_store(disk: Disk, directory: Path, settings: Settings, producers: Produ
 
 
 def lost_file(directory: Path, segments: list[Segment], marked: int) -> Finding | None:
-    """What says that the last file is gone or empty, although messages up to `marked` were durable in it."""
+    """The finding that the last file is gone or empty, although messages up to `marked` were durable in it."""
     if not segments:
         base, what = 0, "all segments are gone"
     else:
@@ -112,7 +112,7 @@ def is_torn(damage: Damage, durable: int) -> bool:
 
 
 def _load_producers(segments: list[Segment], producers: Producers) -> None:
-    """What the sealed segments say: the last index has it, and what has no index is read."""
+    """Load the producers of the sealed segments, from the last index; segments behind it are read."""
     unread: list[Segment] = []
     for segment in reversed(segments[:-1]):
         index = segment.stored_index()

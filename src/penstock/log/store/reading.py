@@ -1,4 +1,4 @@
-"""Reading the files of a log from outside: nothing is locked or changed, and another process may write them meanwhile.
+"""Read the files of a log from outside, without locks and changes, while another process may write them.
 
 Only what is durable is read, so nothing is seen that could be taken back.
 """
@@ -50,7 +50,7 @@ def topic_at(directory: Path, name: str) -> Topic:
 
 
 class StoredPartition:
-    """One partition. It remembers where frames are, so one that is kept reads on without searching."""
+    """One partition; it remembers where frames are, so that it reads on without searching."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -116,7 +116,7 @@ class StoredPartition:
 
 
 class _Places:
-    """Where in a segment offsets are. What its index file does not say is found by going from header to header."""
+    """Where offsets are in a segment: from its index file, and beyond that by going from header to header."""
 
     def __init__(self, path: Path, base: int, number: int) -> None:
         self.path, self.base, self.number = path, base, number

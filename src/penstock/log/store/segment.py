@@ -42,7 +42,7 @@ class Segment:
         return self._appended
 
     def make(self) -> None:
-        """Its file, empty. The name of it lasts from the next fsync of the directory on."""
+        """Make its file, empty; the name lasts from the next fsync of the directory on."""
         self._file = self.disk.open(self.path, create=True)
         if self._file.size():  # of a beginning that failed
             self._file.truncate(0)
@@ -55,7 +55,7 @@ class Segment:
 
     @property
     def index(self) -> Index:
-        """From its file, or made again."""
+        """The index from its file, or made again from the segment."""
         if self._index is None:
             self._index = self.stored_index()
             if self._index is None:
@@ -144,7 +144,7 @@ class Segment:
         return None
 
     def view(self) -> memoryview:
-        """All that was appended, mapped."""
+        """Everything that was appended, mapped into memory."""
         if len(self._view) < self.size:
             self._view = self.file.map(min(self.size, self.file.size()))
         return self._view

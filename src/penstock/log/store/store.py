@@ -131,7 +131,7 @@ class Store:
         enforce(self, self.settings.retention)
 
     def tell(self, call: Callable[[], None]) -> None:
-        """Nothing is written later."""
+        """Do nothing: everything is written when `write` returns."""
 
     def undo_write(self) -> None:
         """After a failed write: the file ends with its last whole frame, so that it can be written again."""

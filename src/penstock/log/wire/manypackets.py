@@ -1,4 +1,4 @@
-"""Many packets at once: those of one call of recvmmsg are the rows of a matrix, and are read by NumPy."""
+"""Read many UDP packets at once: the packets of one recvmmsg call are the rows of a matrix, which NumPy reads."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Spark's ends of the sources: Python data sources that decode a whole Arrow batch where it is read."""
+"""Read the sources of an app inside Spark's tasks: a file for every kind of source, with its pieces and its stream."""

@@ -1,4 +1,4 @@
-"""What to do about files of which nothing could be read."""
+"""Advice for the summary of a run about files of which nothing could be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the sources of an app are read, in batch and as a stream, and what can be wrong with them."""
+"""Find how each source of an app is read, in batch and as a stream, and check before the run that it can be."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ _BEGINNING = ".start"
 
 @dataclass(frozen=True)
 class Reading:
-    """How a stream reads its sources; its own notes are kept beside its checkpoint.
+    """How a stream reads its sources; `notes` is a directory of its own beside the checkpoint.
 
-    A micro-batch has at most so many rows of sources that have numbers, and about so many bytes of files.
+    A micro-batch has at most `rows_per_batch` messages of sources that count them, and about `bytes_per_batch` of
+    files.
     """
 
     spark: SparkSession
@@ -42,7 +43,7 @@ class Reading:
 
 
 def pieces_of(entry: Entry) -> Pieces[Any]:
-    """A source that tasks read piece by piece."""
+    """The source as pieces that tasks read."""
     match entry.source:
         case Files():
             return files.FilePieces(entry)
@@ -65,7 +66,7 @@ def pieces_of(entry: Entry) -> Pieces[Any]:
 
 
 def stream_of(entry: Entry, reading: Reading) -> PieceStream:
-    """The same as a stream."""
+    """The source as a stream of pieces."""
     cores, note = reading.spark.sparkContext.defaultParallelism, os.path.join(reading.notes, entry.route)
     match entry.source:
         case Files() | Parquet() | Table():
@@ -85,8 +86,8 @@ def stream_of(entry: Entry, reading: Reading) -> PieceStream:
     raise AssertionError(entry.source)
 
 
-def settle_beginnings(entries: Iterable[Entry], reading: Reading, has_begun: bool, has_batches: bool) -> None:
-    """A stream whose position was deleted begins anew; otherwise it began in the topics that it reads now."""
+def check_beginnings(entries: Iterable[Entry], reading: Reading, has_begun: bool, has_batches: bool) -> None:
+    """Forget where the stream began if its position was deleted; else check that it still reads the same topics."""
     if not has_begun:
         for path in glob.glob(os.path.join(glob.escape(reading.notes), f"*{_BEGINNING}")):
             os.remove(path)
@@ -94,7 +95,7 @@ def settle_beginnings(entries: Iterable[Entry], reading: Reading, has_begun: boo
         if isinstance(entry.source, (Log, KafkaTopic)):
             start = str(entry.source.start) if isinstance(entry.source, KafkaTopic) else EARLIEST
             note = os.path.join(reading.notes, f"{entry.route}{_BEGINNING}")
-            beginnings.settle(note, entry.route, entry.source.topic, start, has_batches)
+            beginnings.check(note, entry.route, entry.source.topic, start, has_batches)
 
 
 def check_files(entries: Iterable[Entry], streaming: bool) -> None:
@@ -106,7 +107,7 @@ def check_files(entries: Iterable[Entry], streaming: bool) -> None:
 
 
 def check_sources(entries: Iterable[Entry]) -> None:
-    """What can be wrong with topics that are read, found before Spark starts."""
+    """Raise what is wrong with topics that are read, before Spark starts."""
     entries = list(entries)
     logs.check(entries)
     if any(isinstance(entry.source, KafkaTopic) for entry in entries):
@@ -116,7 +117,7 @@ def check_sources(entries: Iterable[Entry]) -> None:
 
 
 def gives_time(entry: Entry) -> bool:
-    """Whether messages of this source have a time of their own; otherwise it is when their batch began."""
+    """Whether messages of this source have times of their own; otherwise their time is that of the batch."""
     source = entry.source
     if isinstance(source, (Log, KafkaTopic)):
         return True

@@ -1,6 +1,6 @@
-"""Where a stream began in a topic, noted beside its checkpoint: in which topic, and with which `start`.
+"""Notes beside the checkpoint on where a stream began in a topic: the topic, its `start`, and the first offsets.
 
-A topic of the log has an identity, too: one that was deleted is told from another that has its name now.
+For a topic of the log its identity is noted too, which tells it from a new topic with the name of a deleted one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from penstock.errors import ChangedApp
 
 
 class Beginning(msgspec.Struct, frozen=True):
-    """The offset of every partition; who asked for it is not known of streams that an older version began."""
+    """The first offset of every partition; topic and start are unknown for streams that an older version began."""
 
     offsets: dict[str, int]
     topic: str | None = None
@@ -39,10 +39,11 @@ def note(path: str, beginning: Beginning) -> None:
     sync(os.path.dirname(directory))
 
 
-def settle(path: str, route: str, topic: str, start: str, has_batches: bool) -> None:
-    """Compare with what the app asks for now. Until there is a batch another place may be asked for, then no more.
+def check(path: str, route: str, topic: str, start: str, has_batches: bool) -> None:
+    """Compare the note with the topic and the `start` that the app asks for now.
 
-    Another `start` means nothing to a stream that has begun: it goes on where it is.
+    Before the first batch the app may ask for another place: the note is removed. After it another topic is an error,
+    and another `start` means nothing, because the stream goes on where it is.
     """
     known = noted(path)
     if known is None or known.topic is None:

@@ -31,7 +31,7 @@ _DEFAULTS = {TOPIC: "''", PARTITION: "0", OFFSET: "0"}
 
 
 def framed(entry: Entry, streaming: bool) -> DataFrame:
-    """The bodies, and beside them what the DataFrame has of a message, or else the number of its row."""
+    """The bodies, and beside them the columns of the envelope that the DataFrame has, or else a number for each row."""
     source = entry.source
     assert isinstance(source, Frame)
     data: DataFrame = source.dataframe
@@ -75,7 +75,7 @@ def _check_type(entry: Entry, column: str, found: str, wanted: tuple[str, ...]) 
 
 
 def _numbered(body: Column, streaming: bool) -> dict[str, Column]:
-    """Where a row stands. A stream has no row numbers that a replay would give again: there it is the body's hash."""
+    """The number of each row. On a stream it is a hash of the body, because a replay may number rows in another way."""
     if streaming:
         return {OFFSET: F.pmod(F.xxhash64(body), F.lit(1 << 62))}
     number = F.monotonically_increasing_id()
@@ -86,14 +86,14 @@ def _numbered(body: Column, streaming: bool) -> dict[str, Column]:
 
 
 def rows_of(entries: Iterable[Entry], streaming: bool) -> DataFrame | None:
-    """The rows of all DataFrames together, if there is one."""
+    """The rows of all DataFrames together; None if no source is a DataFrame."""
     found = [_whole(framed(entry, streaming), number)
              for number, entry in enumerate(entries) if isinstance(entry.source, Frame)]  # fmt: skip
     return reduce(DataFrame.union, found) if found else None
 
 
 def _whole(data: DataFrame, number: int) -> DataFrame:
-    """With every column that one of the others may have."""
+    """The DataFrame with all columns of the envelope, and the number of its source."""
     have = data.columns
     texts = {SOURCE: str(number), BODY: BODY} | {
         name: f"`{name}`" if name in have else f"CAST({_DEFAULTS.get(name, 'NULL')} AS {kind})"
@@ -103,7 +103,7 @@ def _whole(data: DataFrame, number: int) -> DataFrame:
 
 
 class FramePieces:
-    """How rows become messages. The pieces are Arrow batches, which Spark hands to the task that computes them."""
+    """Makes messages of rows; its pieces are Arrow batches, which Spark hands to the task that computes them."""
 
     def __init__(self, entry: Entry) -> None:
         assert isinstance(entry.source, Frame)

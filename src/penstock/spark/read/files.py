@@ -1,4 +1,4 @@
-"""Files as a Spark source, batch and stream."""
+"""Files as a source, in batch and as a stream: tasks read chunks of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BYTES_PER_BATCH = 128 * 1024 * 1024
 
 
 class FilePieces:
-    """The files of a source in chunks. Paths mean the same wherever Spark needs them, which may be elsewhere."""
+    """The files of a source in chunks; paths are absolute, because tasks may run in another directory."""
 
     def __init__(self, entry: Entry) -> None:
         assert isinstance(entry.source, Files)
@@ -51,7 +51,7 @@ class FilePieces:
         return chunks(path, topic, os.path.getsize(path), whole, chunk_bytes, self.records_of(path))
 
     def records_of(self, path: str) -> str:
-        """How the file is read: what the source says, or else what the file looks like."""
+        """How the file is cut into messages: as the source says, or else as the file looks."""
         if not isinstance(self.format, Json):
             return LINES
         try:
@@ -80,7 +80,7 @@ class FilePieces:
 
 
 class PiecesOfFiles(Pieces[Chunk], Protocol):
-    """A source that is files, whatever they hold."""
+    """A source that consists of files, whatever is in them."""
 
     def paths(self) -> list[str]:
         """The files that are there now."""
@@ -92,7 +92,7 @@ class PiecesOfFiles(Pieces[Chunk], Protocol):
 
 
 class FilesStream:
-    """Files as they appear. Every chunk found gets a number in a log beside the checkpoint; an offset is a number.
+    """Files as they appear. Every chunk gets a number in a log beside the checkpoint, and this number is its offset.
 
     A file must be complete when it appears (write it elsewhere and rename it).
     """
@@ -138,7 +138,7 @@ class FilesStream:
                               fix="restore the checkpoint, or start with a new one")  # fmt: skip
 
     def _discover(self) -> list[Chunk]:
-        """All chunks known, after writing those of new files to the log."""
+        """All chunks so far, after those of new files were added to the log."""
         known = self._read_log()
         seen = {chunk.path for chunk in known}
         new = [path for path in self.pieces.paths() if path not in seen]
@@ -172,7 +172,7 @@ def _number(offset: dict[str, int]) -> int:
 
 
 def check(source: Files, entry: Entry, streaming: bool) -> None:
-    """What can be wrong with files, found before Spark starts."""
+    """Raise what is wrong with the files of a source, before Spark starts."""
     found = find_files(source.path)
     if not found and not (streaming and (os.path.isdir(source.path) or "*" in source.path)):
         raise BadEndpoint(f"route {entry.route!r} reads {source.path}, and there is no such file",
@@ -199,7 +199,7 @@ def check_header(path: str, format: Format) -> None:
 
 
 def _drop_half_line(file: BinaryIO) -> None:
-    """A crash may have left the beginning of a line: nobody has seen it, so it goes."""
+    """Remove the beginning of a line that a crash left at the end of the log: nobody has seen its chunk."""
     file.seek(0)
     content = file.read()
     file.truncate(content.rfind(b"\n") + 1)

@@ -1,7 +1,7 @@
-"""What Spark has planned for a batch of a source, and how many messages that were: small files beside the checkpoint.
+"""Hand over, in small files, the offsets that Spark has planned for a batch, and how many messages the batch had.
 
-Spark asks a source what a batch reads in a process of its own, before the batch begins; the messages are counted when
-it has run.
+Spark asks a source for the offsets of a batch in a Python process of its own, and files beside the checkpoint bring
+them to the driver. When the batch has run, the driver writes back how many messages it had, for Spark's statistics.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import msgspec
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """A batch has what is behind `start`, up to `end`."""
+    """The offsets of a batch: it has everything behind `start`, up to `end`."""
 
     start: dict[str, Any]
     end: dict[str, Any]
 
 
 class Handover:
-    """Of one source of a stream, by its number. What an earlier process left there is forgotten."""
+    """The files of one source of a stream, by its number; those of an earlier process are removed."""
 
     def __init__(self, directory: str, number: int) -> None:
         self.planned, self.count = (os.path.join(directory, f"{number}.{kind}") for kind in ("planned", "count"))
@@ -35,7 +35,7 @@ class Handover:
         _write(self.planned, msgspec.json.encode(Planned(start, end)))
 
     def take(self) -> Planned | None:
-        """What the batch that begins now has; None if there is nothing new for it, and Spark has not asked."""
+        """The offsets of the batch that begins now; None if the source has nothing new, so that Spark did not ask."""
         try:
             with open(self.planned, "rb") as file:
                 planned = msgspec.json.decode(file.read(), type=Planned)
@@ -50,14 +50,14 @@ class Handover:
         _write(self.count, str(messages).encode())
 
     def messages(self) -> int:
-        """How many the batch had, as far as they are counted."""
+        """How many messages the batch had; 0 before they are counted."""
         with suppress(FileNotFoundError), open(self.count, encoding="utf-8") as file:
             return int(file.read())
         return 0
 
 
 def _write(path: str, content: bytes) -> None:
-    """Whoever reads it sees all of it; a crash may lose it, as it is of no use to another process."""
+    """Write a file that readers see whole or not at all; it is not fsynced, because no other process needs it."""
     with open(f"{path}.new", "wb") as file:
         file.write(content)
     os.replace(f"{path}.new", path)

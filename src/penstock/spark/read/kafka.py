@@ -1,4 +1,4 @@
-"""Topics of Kafka as a Spark source, batch and stream: ranges of offsets become tasks."""
+"""Topics of Kafka as a source, in batch and as a stream: tasks read ranges of offsets."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _NO_TIME = 0
 
 
 class KafkaPieces:
-    """Ranges of a topic."""
+    """A topic in ranges of offsets."""
 
     def __init__(self, source: KafkaTopic) -> None:
         self.source, self.place = source, Place.of(source)
 
     def found(self, cores: int) -> list[Range]:
-        """What is there now, or what the source names."""
+        """The ranges that are there now, or those that the source names."""
         chosen = _range(self.source)
         first, stop = ({str(number): pair[place] for number, pair in chosen.items()} for place in (0, 1))
         return ranges(first, stop, cores)
@@ -58,7 +58,7 @@ def _headers(message: Any) -> list[tuple[str, str]] | None:
 
 
 class KafkaStream(OffsetStream):
-    """A topic may get more partitions: they are read from their beginning."""
+    """A topic as a stream; partitions that it gets later are read from their beginning."""
 
     def __init__(self, entry: Entry, note: str, rows_per_batch: int, parts: int) -> None:
         assert isinstance(entry.source, KafkaTopic)
@@ -89,7 +89,7 @@ def _range(source: KafkaTopic) -> dict[int, tuple[int, int]]:
 
 
 def check(entries: Iterable[Entry]) -> None:
-    """What can be wrong with topics that are read, found before Spark starts."""
+    """Raise what is wrong with topics that are read, before Spark starts."""
     for entry in entries:
         if not isinstance(entry.source, KafkaTopic):
             continue

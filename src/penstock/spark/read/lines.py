@@ -19,7 +19,7 @@ CHUNK_BYTES = 8 * 1024 * 1024
 """Chunks start at multiples of it, so positions do not change when a file grows."""
 
 BLOCK_BYTES = 4 * 1024 * 1024
-"""What is held in memory at once, but for a single longer line."""
+"""The bytes of a file that are in memory at a time, unless a single line is longer."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _first_line(file: Any, start: int) -> int:
 
 
 def _rest_of_line(file: Any, length: int) -> bytes:
-    """The rest of a line. One that is too long for a message is cut there, and known to be too long by its size."""
+    """The rest of a line; a line that is too long for a message is cut, and its size shows that it is too long."""
     rest: bytes = file.readline(max(MAX_BODY_BYTES + 1 - length, 1))
     if not rest.endswith(b"\n"):
         _skip_line(file)

@@ -1,4 +1,4 @@
-"""Topics of the message log as a Spark source, batch and stream: ranges of offsets become tasks."""
+"""Topics of the message log as a source, in batch and as a stream: tasks read ranges of offsets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from penstock.spark.read.pieces import ROWS_AT_ONCE
 
 @dataclass(frozen=True)
 class Place:
-    """Where a topic is; made in the driver, which knows paths and variables, and pickled to the tasks."""
+    """Where a topic is: made in the driver, which knows paths and environment variables, and pickled to the tasks."""
 
     topic: str
     directory: str | None
@@ -50,18 +50,18 @@ class Place:
 
 @cache
 def _kept(place: Place) -> Reader:
-    """The reader of a process that reads again and again: it knows where things are."""
+    """The reader that this process keeps for its next task, because it remembers where frames are."""
     return place.reader()
 
 
 class LogPieces:
-    """Ranges of a topic."""
+    """A topic in ranges of offsets."""
 
     def __init__(self, end: Log) -> None:
         self.place = Place.of(end)
 
     def found(self, cores: int) -> list[Range]:
-        """All that is durable now."""
+        """The ranges of everything that is durable now."""
         reader = self.place.reader()
         try:
             topic = reader.found()
@@ -84,7 +84,7 @@ class LogPieces:
 
 
 def gathered(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
-    """Small frames together, so that each step is done for many messages, but not for too many bytes."""
+    """Put small frames together, so that a step has many messages at once, but not too many bytes."""
     some: list[Piece] = []
     count = size = 0
     for piece in pieces:
@@ -99,7 +99,7 @@ def gathered(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
 
 
 def values_of(pieces: Sequence[Piece]) -> pa.Array:
-    """The bodies, where they are: nothing is copied unless several frames are put together."""
+    """The bodies, which are not copied unless several frames are put together."""
     arrays = [piece.frame.values.slice(piece.start, piece.stop - piece.start) for piece in pieces]
     return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
@@ -143,7 +143,7 @@ def _only_keys(keys: pa.Array) -> pa.Array:
 
 
 class LogStream(OffsetStream):
-    """The partitions of a topic never change."""
+    """A topic as a stream; its partitions never change."""
 
     def __init__(self, entry: Entry, note: str, rows_per_batch: int, parts: int) -> None:
         assert isinstance(entry.source, Log)
@@ -162,7 +162,7 @@ class LogStream(OffsetStream):
         return [replace(one, identity=self.identity) for one in super().between(start, end)]
 
     def _check_same(self, identity: str) -> None:
-        """Offsets are those of one topic: another one that has its name now is not read on from there."""
+        """Raise if the topic is a new one with the name of the topic that the offsets are of."""
         known = None if self.identity else beginnings.noted(self.note)
         if known is not None:
             self.identity = known.identity
@@ -176,7 +176,7 @@ class LogStream(OffsetStream):
 
 
 def check(entries: Iterable[Entry]) -> None:
-    """What can be wrong with topics that are read, found before Spark starts."""
+    """Raise what is wrong with topics that are read, before Spark starts."""
     for entry in entries:
         if not isinstance(entry.source, Log):
             continue

@@ -1,4 +1,4 @@
-"""Messages in a list as pieces that tasks read: out of the pieces themselves, or on a stream out of a file."""
+"""A list of messages as a source: tasks get the messages inside their pieces or, on a stream, read them from a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROWS = b"rows"
 
 @dataclass(frozen=True)
 class Listed:
-    """Neighbouring messages."""
+    """Neighbouring messages of the list, with their content."""
 
     messages: tuple[Message, ...]
 
@@ -38,7 +38,7 @@ class MemoryPieces:
         self.source, self.route = source, route
 
     def __getstate__(self) -> dict[str, object]:
-        """What tasks need: the messages are in the pieces."""
+        """Pickle without the list: tasks find the messages in their pieces."""
         return {"route": self.route}
 
     def found(self, cores: int) -> list[Listed]:
@@ -50,7 +50,7 @@ class MemoryPieces:
 
 
 def _cut(first: int, last: int, parts: int) -> Iterator[tuple[int, int]]:
-    """Equal parts of the numbers, without empty ones."""
+    """Ranges of equal length from `first` to `last`, without empty ones."""
     ends = [first + (last - first) * number // parts for number in range(parts + 1)]
     return ((start, end) for start, end in itertools.pairwise(ends) if start < end)
 
@@ -120,7 +120,7 @@ class StoredPieces:
 
 
 class StoredStream:
-    """A list of messages, some at a time. An offset is how many were read."""
+    """A list of messages as a stream, so many at a time; an offset is how many were read."""
 
     def __init__(self, entry: Entry, path: str, rows_per_batch: int) -> None:
         assert isinstance(entry.source, Memory)

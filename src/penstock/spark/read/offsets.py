@@ -1,4 +1,4 @@
-"""Sources whose partitions have offsets: how far a stream has come, and ranges of offsets as tasks."""
+"""Sources whose partitions have offsets: how far a stream has come in each, and ranges of offsets for tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.spark.read.pieces import Pieces
 
 ROWS_PER_TASK = 250_000
 _MESSAGE_BYTES = 256
-"""A guess: so many rows are as many bytes as a task reads of files."""
+"""A guess at the size of a message, to divide ranges of offsets among tasks as chunks of files are."""
 TEXTS = pa.map_(pa.string(), pa.string())
 TIMES = pa.timestamp("us", "UTC")
 Offsets = dict[str, int]
@@ -24,13 +24,13 @@ Offsets = dict[str, int]
 
 @dataclass(frozen=True)
 class Range:
-    """Neighbouring messages of a partition."""
+    """Neighbouring messages of one partition, by their offsets."""
 
     partition: int
     first: int
     stop: int
     identity: str = ""
-    """Of the topic, where another of its name may take its place."""
+    """The identity of the topic, which tells it from a later topic of the same name."""
 
     @property
     def size(self) -> int:
@@ -38,9 +38,9 @@ class Range:
 
 
 class OffsetStream:
-    """An offset is how far every partition was read. Where the first batch begins is noted in a file.
+    """A topic as a stream; Spark's offset is how far every partition was read.
 
-    `start` is how the app asks for that place.
+    A file notes where the first batch begins; `start` is how the app asks for that place.
     """
 
     start = EARLIEST
@@ -54,7 +54,7 @@ class OffsetStream:
         self.identity = ""
 
     def ends(self) -> dict[str, Ends]:
-        """What every partition has now, by its number."""
+        """The first and the next offset of every partition now, by its number."""
         raise NotImplementedError
 
     def beginning(self) -> Offsets:
@@ -62,7 +62,7 @@ class OffsetStream:
         return {number: one.first for number, one in self.ends().items()}
 
     def initialOffset(self) -> Offsets:
-        """The same whenever and wherever it is asked for."""
+        """Where the first batch begins; noted, so that the answer is always the same."""
         known = beginnings.noted(self.note)
         if known is None:
             known = beginnings.Beginning(self.beginning(), self.topic, self.start, self.identity)
@@ -96,7 +96,7 @@ class OffsetStream:
                 )
 
     def between(self, start: Offsets, end: Offsets) -> list[Range]:
-        """A partition that is new since then is read from its beginning."""
+        """The ranges of a batch; a partition that is new since `start` is read from its beginning."""
         for number, offset in start.items():
             if end.get(number, -1) < offset:
                 raise BadEndpoint(f"a batch reads partition {number} of topic {self.topic!r} from {offset} to"
@@ -107,7 +107,7 @@ class OffsetStream:
 
 
 def ranges(start: Mapping[str, int], end: Mapping[str, int], parts: int) -> list[Range]:
-    """What is between, cut into at least so many ranges; an empty one if there is nothing."""
+    """Everything from `start` to `end`, in ranges for about so many tasks; one empty range if there is nothing."""
     total = sum(end[number] - start[number] for number in end)
     size = max(min(-(-total // max(parts, 1)), ROWS_PER_TASK), 1000)
     found = []
@@ -121,7 +121,7 @@ def ranges(start: Mapping[str, int], end: Mapping[str, int], parts: int) -> list
 
 
 def limited(start: Mapping[str, int], ends: Mapping[str, int], rows: int) -> Offsets:
-    """So many rows at most, the same from every partition as long as it has them."""
+    """The offsets after at most so many more rows, equally many of every partition as long as it has them."""
     found, left = dict(start), rows
     behind = sorted(start, key=lambda number: ends[number] - start[number])
     for place, number in enumerate(behind):

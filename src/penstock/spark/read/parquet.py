@@ -25,9 +25,9 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 class ParquetPieces:
-    """The files of a table in chunks. The row groups that begin in a chunk belong to it.
+    """The files of a table in chunks; a chunk has the row groups that begin in it.
 
-    Paths mean the same wherever Spark needs them, which may be elsewhere.
+    Paths are absolute, because tasks may run in another directory.
     """
 
     def __init__(self, entry: Entry) -> None:
@@ -43,7 +43,7 @@ class ParquetPieces:
         return [self.path] if os.path.exists(self.path) else []
 
     def check(self, path: str) -> None:
-        """The task that reads a file says what is wrong with it."""
+        """Nothing is checked here: the task that reads a file says what is wrong with it."""
 
     def chunks(self, path: str) -> list[Chunk]:
         return chunks(path, os.path.relpath(path, self.root), os.path.getsize(path))
@@ -85,7 +85,7 @@ def path_of(entry: Entry) -> str:
 
 
 def check(entry: Entry) -> None:
-    """What can be wrong with a table, found before anything is read."""
+    """Raise what is wrong with a table, before anything is read."""
     if not os.path.exists(path_of(entry)):
         raise BadEndpoint(f"route {entry.route!r} reads {path_of(entry)}, and there is no such file",
                           fix="check the path; it is relative to where you run")  # fmt: skip

@@ -17,22 +17,22 @@ class Sized(Protocol):
 
 
 ROWS_AT_ONCE = 10_000
-"""Messages of one block, where it is made message by message."""
+"""The most messages of a block, where a source gives them one by one."""
 
 Piece = TypeVar("Piece", bound=Sized)
 
 
 class Pieces(Protocol[Piece]):
-    """Pickled to the tasks."""
+    """A source that gives its messages piece by piece; pickled to the tasks."""
 
     def found(self, cores: int) -> list[Piece]:
-        """All that is there now, in enough pieces for so many tasks."""
+        """Everything the source has now, in enough pieces for so many tasks."""
 
     def blocks(self, piece: Piece) -> Iterator[Arrived]: ...
 
 
 class PieceStream(Protocol):
-    """A source as a stream of pieces; offsets are what Spark keeps of it in its checkpoint."""
+    """A source as a stream of pieces; Spark keeps its offsets in the checkpoint."""
 
     @property
     def pieces(self) -> Pieces[Any]: ...
@@ -40,11 +40,11 @@ class PieceStream(Protocol):
     def initialOffset(self) -> dict[str, int]: ...
 
     def between(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Sized]:
-        """What is behind one offset, up to another one."""
+        """The pieces behind the offset `start`, up to the offset `end`."""
 
 
 def found(pieces: Pieces[Any], cores: int) -> list[Sized]:
-    """All that a source has now, in enough pieces for so many tasks."""
+    """Everything a source has now, in enough pieces for so many tasks; raises BadEndpoint if it cannot be read."""
     try:
         return pieces.found(cores)
     except OSError as error:  # a file that has gone meanwhile

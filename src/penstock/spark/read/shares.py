@@ -1,4 +1,4 @@
-"""Which pieces of sources a task reads."""
+"""Divide the pieces of all sources among tasks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 SHARE_BYTES = 64 * 1024 * 1024
-"""What a task reads, about: less if that keeps cores busy that would have nothing to do at the end."""
+"""About how many bytes a task reads; less where cores would have nothing to do at the end."""
 
 One = TypeVar("One")
 
@@ -16,7 +16,7 @@ def _size(piece: Any) -> int:
 
 
 def shares(pieces: Sequence[One], cores: int, size: Callable[[One], int] = _size) -> list[list[One]]:
-    """Neighbours together, as much for each task, and as many tasks as let all cores end at the same time."""
+    """Give each task neighbouring pieces of about the same size, with so many tasks that all cores end together."""
     total = sum(map(size, pieces))
     rounds = max(1, -(-total // (SHARE_BYTES * cores)))
     found: list[list[One]] = [[] for _ in range(min(cores * rounds, len(pieces)))]

@@ -1,4 +1,4 @@
-"""A stream of ours as a data source of Spark's, which keeps its position."""
+"""A streaming source without messages: Spark keeps its position and plans its batches, and our tasks read them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def stream_source(name: str, schema: Any, stream: Callable[[], Any]) -> type[Dat
 
 
 class Unread(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Says how far a stream is, and hands over what a batch has of it. Its rows are empty: they count the messages.
+    """Tells Spark how far a stream is, and hands over the offsets of a batch; its empty rows only count messages.
 
     Of the processes that Spark starts for it only one asks the stream; the others need not import what it consists of.
     """
@@ -66,7 +66,7 @@ class Unread(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.stream.latestOffset(start, limit)  # type: ignore[no-any-return]
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """One, although there is nothing to read: Spark cannot do without."""
+        """One partition, because Spark needs one, although there is nothing to read."""
         if self.handover is not None:
             self.handover.plan(start, end)
         return [InputPartition(None)]
@@ -80,7 +80,7 @@ class Unread(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def unread(spark: SparkSession, stream: Any, schema: StructType, handover: Handover | None = None) -> DataFrame:
-    """Empty rows of this schema, with which Spark keeps the position of a stream and counts its messages."""
+    """A DataFrame of empty rows, with which Spark keeps the position of a stream and counts its messages."""
     name, pickled = f"penstock_{uuid.uuid4().hex}", cloudpickle.dumps(stream)  # type: ignore[no-untyped-call]
     spark.dataSource.register(stream_source(name, f"{_NOTHING} INT", lambda: Unread(pickled, handover)))
     columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema]

@@ -24,7 +24,7 @@ class Ticks:
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What becomes due later is for another run."""
+        """Do nothing: what becomes due later is for another run."""
         self.finished = True
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
@@ -34,5 +34,5 @@ class Ticks:
 
 
 def with_ticks(data: DataFrame, spark: SparkSession, directory: str) -> DataFrame:
-    """The rows of a stream that also runs when time alone makes it necessary."""
+    """The rows of a stream with those of `Ticks`, so that it also runs a batch when only time has passed."""
     return data.unionByName(unread(spark, Ticks(directory), data.schema))

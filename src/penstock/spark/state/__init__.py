@@ -1,1 +1,1 @@
-"""What steps remember: keyed tables in hash buckets, and the algorithms that work on them a batch at a time."""
+"""The driver's part of state: which files of state count after which batch, and the files of messages that wait."""

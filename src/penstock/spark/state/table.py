@@ -1,4 +1,4 @@
-"""The driver's view of an app's state: which files count after which batch, and what time each batch has."""
+"""The driver's view of an app's state: which files count after which batch, and the clock of each batch."""
 
 from __future__ import annotations
 
@@ -25,19 +25,18 @@ BUCKETS = 8
 """Into how many tasks the keys of a step are divided unless a stream says otherwise when it begins."""
 
 WAITING_ENDING = ".arrow"
-"""Of files with messages that wait for a later batch."""
+"""The ending of files with messages that wait for a later batch."""
 
 KEPT_REPLAYS = 10
-"""Keys of replays that stay: the record of one that was interrupted is looked at before the next one begins."""
+"""How many keys of replays are kept, to know whether an interrupted replay is already in the state."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What all steps hold before a batch, the moment of the batch, and what a stop means to steps that do not say.
+    """The state of all steps before a batch, the clock and number of the batch, and `on_stop` for steps without one.
 
-    Messages in the `waiting` files that became due after `since` are to be tried again. `ages` has, for steps that
-    count them, the number of keys that each batch brought. Without a directory nobody will come after this batch, and
-    nothing is kept.
+    Messages in the `waiting` files that became due after `since` are to be tried again. `ages` counts, for steps with
+    `keep_last`, the keys that each batch brought. Without a directory no batch follows, and no state is written.
     """
 
     directory: str | None
@@ -53,13 +52,13 @@ class Snapshot:
         return self.steps.get(title, {})
 
     def oldest(self, title: str, keep_last: int | None) -> int:
-        """The first batch whose keys a step still remembers, so that the younger ones hold at least so many."""
+        """The first batch whose keys a step remembers, to have at least `keep_last` keys."""
         return oldest_batch(self.ages.get(title, {}), keep_last)
 
 
 @dataclass(frozen=True)
 class Contents:
-    """By step: messages in its state, messages that will be tried again there, and all rows, also those of keys."""
+    """What the state has, by step: messages, messages that will be tried again, and all rows, also those of keys."""
 
     messages: Mapping[str, int]
     waiting: Mapping[str, int]
@@ -95,11 +94,11 @@ class StateTable:
         return os.path.join(self.directory, "waiting")
 
     def before(self, batch: int, stops: bool = False) -> Snapshot:
-        """The state that a batch starts with. The batch's clock is written down: a repeated batch has the same."""
+        """The state that a batch starts with; its clock is written down, so that a repeated batch has the same."""
         return self._snapshot(self.records.newest(batch) or {}, batch, self.records.clock(batch), stops)
 
     def after(self, stops: bool) -> Snapshot | None:
-        """The state after the newest batch, for a replay, or for a last pass in which steps flush what they hold."""
+        """The state after the newest batch, for a replay or for the last pass, in which steps flush what they hold."""
         newest = self.records.newest()
         if newest is None or (stops and newest.get("stopped")):
             return None
@@ -124,13 +123,13 @@ class StateTable:
         )  # fmt: skip
 
     def publish(self, batch: int, notes: Iterable[str]) -> None:
-        """The manifest after a batch: that of the batch before it, changed by what the tasks reported."""
+        """Write the manifest after a batch: the one of the batch before, changed by what the tasks reported."""
         known = self.records.manifest(batch)
         if known is None or not (known.get("stopped") or known.get("amended")):  # what came later must stay
             self._write(batch, self.records.newest(batch) or {}, self.records.clock(batch), notes)
 
     def amend(self, notes: Iterable[str], replay: str | None = None) -> None:
-        """The manifest of the newest batch, changed by what came after it: a replay with this key, or else a stop."""
+        """Change the manifest of the newest batch by what came after it: a replay with this key, or else a stop."""
         newest = self.records.newest()
         assert newest is not None
         replayed = newest.get("replayed", []) + ([] if replay is None else [replay])
@@ -194,12 +193,12 @@ class StateTable:
         return {batch: count for batch, count in counts.items() if int(batch) >= oldest}
 
     def held(self) -> dict[str, int]:
-        """How many messages wait at each step, in its state or for another try, after the newest batch."""
+        """How many messages wait at each step after the newest batch, in its state or for another try."""
         newest = self.records.newest() or {}
         return dict(Counter(newest.get("held", {})) + Counter(newest.get("waits", {})))
 
     def contents(self, pending: Callable[[int], Iterable[str]]) -> Contents:
-        """What a new version of the app would find. `pending` has the notes of later batches that are not here yet."""
+        """What a new version of the app would find; `pending` gives notes of later batches that are not in it yet."""
         newest = self.records.newest() or {"batch": -1}
         held, waits = (Counter[str](newest.get(name, {})) for name in ("held", "waits"))
         runs = {(title, number): sum(run[1] for run in found)
@@ -217,7 +216,7 @@ class StateTable:
     def _forget(
         self, keys: list[dict[str, Any]], steps: dict[str, dict[str, Any]], ages: dict[str, dict[str, int]], batch: str
     ) -> None:
-        """Keys of messages that failed after a step let them through."""
+        """Delete the keys of messages that failed after a receiver let them pass."""
         buckets: dict[tuple[str, int], set[tuple[int, int]]] = {}
         for key in keys:
             buckets.setdefault((key["step"], key["high"] % self.buckets), set()).add((key["high"], key["low"]))
@@ -231,16 +230,16 @@ class StateTable:
                 ages[title][batch] = ages.setdefault(title, {}).get(batch, 0) - len(pairs)
 
     def waiting_until(self) -> int | None:
-        """When the first of the messages that wait for another try is due, in microseconds."""
+        """When the first message that waits for another try is due, in microseconds."""
         newest = self.records.newest()
         if newest is None:
             return None
         return min((max(room["earliest"], newest["now"] + 1) for room in newest["waiting"]), default=None)
 
     def check_waiting(self, pending: Callable[[int], Iterable[str]]) -> None:
-        """Refuse to go on with messages that an earlier version left waiting in files of its own.
+        """Refuse messages that an earlier version left waiting in files of its own.
 
-        `pending` has the notes of later batches that are not here yet.
+        `pending` gives the notes of later batches that are not in the state yet.
         """
         newest = self.records.newest() or {"batch": -1}
         rooms = [json.loads(note).get("waiting", {}) for note in pending(newest["batch"])]

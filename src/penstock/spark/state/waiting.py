@@ -17,5 +17,5 @@ CHANNEL = "waiting messages"
 
 
 def room(directory: str) -> Target:
-    """The waiting room as a sink: written and published like any other, where only we look."""
+    """The waiting room as a sink, which is written and published like any other and read only by us."""
     return Target(WAITING, CHANNEL, ROOM, os.path.join(directory, "waiting"), Json("id STRING"), delivery=EXACTLY_ONCE)

@@ -1,1 +1,1 @@
-"""Apps whose messages need not leave the task that reads them: decoded, routed, written and counted there."""
+"""Run an app inside Spark's tasks: the task that reads messages decodes, routes, writes and counts them."""

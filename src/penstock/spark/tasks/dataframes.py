@@ -1,4 +1,4 @@
-"""Rows of DataFrames: Spark computes them, and the function that gets them does all the rest."""
+"""Rows of DataFrames: Spark computes them and hands them, as Arrow batches, to a function that runs the app on them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ITEM = "item"
 
 @dataclass(frozen=True)
 class FrameTask:
-    """The function that Spark maps over the Arrow batches of a partition. What leaves it are items, packed."""
+    """The function that Spark maps over the Arrow batches of a DataFrame; it runs the app and gives pickled items."""
 
     task: ReadTask
     sources: Mapping[int, Reader]
@@ -37,7 +37,7 @@ class FrameTask:
 
 
 def items_of(rows: DataFrame, task: ReadTask, sources: Mapping[int, Reader]) -> RDD[Item]:
-    """What becomes of the rows of sources, by their number. The shares of the task are for others."""
+    """What the app makes of the rows of DataFrames; `sources` has the readers by number of source."""
     made = FrameTask(replace(task, readers=(), shares=()), sources)
     return rows.mapInArrow(made, f"{_ITEM} BINARY").rdd.mapPartitions(_unpacked)
 

@@ -1,4 +1,4 @@
-"""What leaves a task: messages for sinks, dead letters, and what the driver has to know."""
+"""Arrow batches that a task writes: messages for sinks, dead letters, messages that wait, and notes for the driver."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _BATCH = pa.schema([(AT, pa.int32()), (BODY, pa.binary()), (WRITTEN, pa.bool_())
 
 @dataclass(frozen=True)
 class Outgoing:
-    """What a sink gets of the messages in its channel: bodies of these scopes written anew, and what is known of all.
+    """What a sink needs: its place, the scopes whose bodies are written anew, and whether it wants the envelope.
 
-    Tasks have no business with the sink itself, and its addresses and passwords.
+    Tasks do not get the sink itself, with its addresses and passwords.
     """
 
     place: int
@@ -34,7 +34,7 @@ class Outgoing:
 
 
 def delivered(ends: Ends, outgoing: Mapping[str, Outgoing], time: datetime) -> Iterator[pa.RecordBatch]:
-    """What goes to each sink. `time` is that of messages whose source gives none."""
+    """The messages for each sink. `time` is for messages whose source gives none."""
     for channel, blocks in ends.delivered.items():
         if channel not in outgoing:
             continue
@@ -60,12 +60,12 @@ def buried(letters: Sequence[Letters], time: datetime) -> Iterator[pa.RecordBatc
 
 
 def kept_waiting(parcel: bytes) -> pa.RecordBatch:
-    """Messages that go on in a later batch, all of them in one body."""
+    """Messages that go on in a later batch, packed into one body."""
     return _batch_of(WAITING, pa.array([parcel]), _same(False, 1), pa.nulls(1, KNOWN))
 
 
 def note_of(text: str) -> pa.RecordBatch:
-    """What a task tells the driver."""
+    """A note for the driver."""
     return _batch_of(NOTE, pa.array([text.encode()]), _same(False, 1), pa.nulls(1, KNOWN))
 
 

@@ -1,6 +1,6 @@
-"""Rows on their way from task to task, as Arrow streams in bytes: one parcel goes to one bucket of one step.
+"""Carry rows to steps that remember: packed as Arrow bytes, one parcel for one bucket of one step.
 
-Spark's shuffle carries the parcels, and knows nothing of what is inside.
+Spark's shuffle moves the parcels between tasks and does not look inside.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from penstock.kernel.state.step import StateStep
 from penstock.kernel.table import in_one_piece
 
 PARCEL_BYTES = 1 << 20
-"""Of the rows for one bucket that travel together, about."""
+"""About how many bytes of rows for one bucket make a parcel."""
 ROWS_AT_ONCE = 200_000
-"""That a step looks at together; messages of one key always are."""
+"""How many rows a step handles at a time; those of one key are never divided."""
 
 Parcel = tuple[int, tuple[int, bytes]]
 """The bucket, the number of the step, and the rows."""
@@ -30,14 +30,14 @@ Parcel = tuple[int, tuple[int, bytes]]
 
 @dataclass
 class Outbox:
-    """What a task sends to the steps that remember."""
+    """Collects the rows that a task sends to steps that remember, and packs them into parcels."""
 
     buckets: int
     waiting: dict[int, list[pa.Table]] = field(default_factory=dict)
     sizes: dict[int, int] = field(default_factory=dict)
 
     def add(self, step: int, rows: pa.Table) -> Iterator[Parcel]:
-        """Rows for a step. They leave when there are enough for all its buckets."""
+        """Add rows for a step; parcels leave when there are enough rows for all its buckets."""
         self.waiting.setdefault(step, []).append(rows)
         self.sizes[step] = self.sizes.get(step, 0) + rows.nbytes
         if self.sizes[step] >= PARCEL_BYTES * self.buckets:
@@ -60,7 +60,7 @@ class Outbox:
 
 
 class Inbox:
-    """The rows that have come to a bucket of a step; more than memory is good for wait in files, sorted by key."""
+    """The rows that came to one bucket of a step; more than fit into memory wait in files, sorted by key."""
 
     def __init__(self, step: StateStep) -> None:
         self.step = step
@@ -75,7 +75,7 @@ class Inbox:
             self._spill()
 
     def rows(self) -> Iterator[tuple[pa.Table, bool]]:
-        """All rows, some keys at a time, ready for the step; and whether they are the last."""
+        """All rows, some keys at a time, sorted for the step; each with whether they are the last."""
         if not self.sorted and sum(map(len, self.tables)) <= ROWS_AT_ONCE:
             yield self.step.ready(in_one_piece([self.step.arriving.empty_table(), *self.tables])), True
             return

@@ -1,4 +1,4 @@
-"""How messages come into a pass: from sources, from where they waited, and as dead letters that come again."""
+"""How messages enter a pass: from sources, from the waiting room, and as dead letters that are replayed."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from penstock.spark.tasks.parcels import unpacked
 
 @dataclass(frozen=True)
 class Entering:
-    """Messages at the start of a route, or at the step `title`; those that cannot be read are in `failures`.
+    """Messages that enter at the start of a route, or at the step `title`; `failures` has those that cannot be decoded.
 
-    `back` are those that waited: they were received long ago.
+    Messages that come `back` from the waiting room were counted as received in an earlier batch.
     """
 
     route: str
@@ -44,13 +44,13 @@ class Entering:
 
 
 class Reader(Protocol):
-    """Pickled to the tasks."""
+    """Reads pieces as messages that enter a pass; pickled to the tasks."""
 
     def entering(self, piece: Any) -> Iterator[Entering]: ...
 
 
 class SourceReader:
-    """One source: how its messages are read and decoded."""
+    """Reads and decodes the pieces of one source."""
 
     def __init__(self, entry: Entry, number: int, pieces: Pieces[Any]) -> None:
         self.pieces, self.route, self.number, self.decode = pieces, entry.route, number, Decoder(entry)
@@ -67,7 +67,7 @@ class WaitingFile:
 
 
 class WaitingReader:
-    """Messages in files of the waiting room that became due after `since`."""
+    """Reads files of the waiting room: the messages that became due after `since`, up to `now`."""
 
     def __init__(self, room: WaitingRoom, since: int, now: int) -> None:
         self.room, self.since, self.now = room, since, now
@@ -85,10 +85,10 @@ class WaitingReader:
 
 @dataclass(frozen=True)
 class Letters:
-    """Dead letters that go on at one place, and are all read in the same way: from `carriers`.
+    """Dead letters that enter at one place and are decoded in the same way, from the bytes in `carriers`.
 
-    `numbers` are their places among all letters, where they come to a step; at the start they have that of their
-    source. Tasks get no source and no sink, with addresses and passwords.
+    `numbers` are their places among all letters, which give letters at a step their order; at the start they have the
+    order of their source. Tasks get no source and no sink, with addresses and passwords.
     """
 
     route: str
@@ -151,7 +151,7 @@ def _maps(messages: Sequence[Message], name: str) -> pa.Array:
 
 @dataclass(frozen=True)
 class Given:
-    """Pieces, and who reads them."""
+    """Pieces, and the reader for them."""
 
     reader: Reader
     pieces: Sequence[Sized]

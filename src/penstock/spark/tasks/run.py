@@ -1,4 +1,4 @@
-"""Run an app in the tasks that read its sources, and behind them in those of the steps that remember."""
+"""Run an app as one Spark job: tasks read its sources, and behind a shuffle tasks run each step that remembers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NO_STATE = Snapshot(None, 1, Moment(0, 0, True), HOLD, 0, (), {}, {})
 
 
 class TaskRun:
-    """An app over what its sources have, all at once or batch after batch."""
+    """Runs an app over what its sources have, all at once or batch after batch."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class TaskRun:
         targets: Mapping[int, Target],
         streams: Mapping[int, PieceStream] | None = None,
     ) -> None:
-        """Sources that are streams are given by their number."""
+        """`streams` are the sources that are read as streams, by their number."""
         self.spark, self.plan, self.targets = spark, plan, targets
         known = {number: stream.pieces for number, stream in (streams or {}).items()}
         self.readers = [SourceReader(entry, number, known[number] if number in known else pieces_of(entry))
@@ -69,7 +69,7 @@ class TaskRun:
         self.cores = spark.sparkContext.defaultParallelism
 
     def everything(self) -> Arrivals:
-        """All that the sources have now."""
+        """All pieces and rows that the sources have now."""
         check_files(self.plan.entries, streaming=False)
         given = [Given(reader, found(reader.pieces, self.cores)) for reader in self.readers]
         return Arrivals(given, rows_of(self.plan.entries, streaming=False))
@@ -77,10 +77,10 @@ class TaskRun:
     def compute(
         self, arrivals: Arrivals, staging: Staging, snapshot: Snapshot = NO_STATE, timed: bool = False
     ) -> tuple[Intent, int]:
-        """Staged files, notes and counts, and how many messages came in. No sink changes, and no state.
+        """Run the job; returns the intent (staged files, counts, notes) and how many messages came in.
 
-        The snapshot is what steps hold before; messages that wait until now come too. One job: its stages are cut only
-        where messages of one key must meet.
+        No sink and no state changes. The snapshot is the state before; messages that are due in it enter too. Spark
+        shuffles only where messages of one key must meet.
         """
         now, plan, targets = datetime.now(UTC), self.plan, self.targets
         every = [*arrivals.given, *self._back(snapshot)]
@@ -120,7 +120,7 @@ class TaskRun:
         return Intent(staging.key, counted, files, tuple(notes)), tally.received
 
     def _read(self, task: ReadTask, rows: DataFrame | None) -> RDD[Item]:
-        """What the tasks that read give. A partition is one of all, so no two write the same file."""
+        """The items of the reading tasks; each task has its own partition number, so no two write the same file."""
         context, count = self.spark.sparkContext, len(task.shares)
         items: RDD[Item] = context.parallelize(range(count), max(count, 1)).mapPartitions(task)
         if rows is None:
@@ -129,7 +129,7 @@ class TaskRun:
         return items.union(found) if count else found
 
     def _back(self, snapshot: Snapshot) -> list[Given]:
-        """Messages that waited until now."""
+        """The messages of the waiting room that are due now."""
         if not snapshot.waiting:
             return []
         reader = WaitingReader(self.room, snapshot.since, snapshot.moment.now)
@@ -145,7 +145,7 @@ def _not_conserved(received: int, known: int) -> BadEndpoint:
 
 
 def _waiting_note(tally: Tally, files: Sequence[str]) -> dict[str, Any]:
-    """Who began to wait in this pass and who ceased to, by step, where they are, and when they are due."""
+    """A note on the waiting room: how many more messages wait at each step, their files, and when they are due."""
     times = dict(zip(("earliest", "latest"), tally.due, strict=True)) if tally.due is not None else {}
     return {"waits": {title: count for title, count in tally.waits.items() if count},
             "waiting": {"files": files, **times}}  # fmt: skip

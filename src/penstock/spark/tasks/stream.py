@@ -25,9 +25,9 @@ _NO_ROWS = StructType([StructField(SOURCE, IntegerType())])
 
 
 class TaskStream:
-    """`sources` are those that tasks read piece by piece, by their number in the plan.
+    """An app as a stream; `sources` are those that tasks read piece by piece, by their number in the plan.
 
-    What a batch has of them is handed over in files in `directory`.
+    The offsets of a batch are handed over in files in `directory`.
     """
 
     def __init__(self, run: TaskRun, sources: Mapping[int, PieceStream], directory: str) -> None:
@@ -36,14 +36,14 @@ class TaskStream:
         self.rows = rows_of(run.plan.entries, streaming=True)
 
     def data(self) -> DataFrame:
-        """All that Spark keeps a position of. DataFrames are the last ones: nobody knows how many sources they have."""
+        """All sources as one DataFrame, whose positions Spark keeps; DataFrames last: each may be many sources."""
         schema = _NO_ROWS if self.rows is None else self.rows.schema
         found = [unread(self.run.spark, source, schema, self.handovers[number])
                  for number, source in self.sources.items()]  # fmt: skip
         return reduce(DataFrame.union, found if self.rows is None else [*found, self.rows])
 
     def arrivals(self, data: DataFrame) -> Arrivals:
-        """What the batch that begins now reads. `data` are the rows that Spark has for it."""
+        """What the batch that begins now reads; `data` has the rows of DataFrames that Spark gives it."""
         given = []
         for number, handover in self.handovers.items():
             planned = handover.take()
@@ -53,9 +53,9 @@ class TaskStream:
         return Arrivals(given, None if self.rows is None else data)
 
     def show(self, data: DataFrame, steps: Mapping[str, Step]) -> None:
-        """Let Spark count the messages of a batch, for its pages and listeners.
+        """Let Spark count the messages of a batch, for its web pages and listeners.
 
-        Not if there are rows of DataFrames among them: those Spark has counted, and would compute again.
+        Not with DataFrames among the sources: Spark has counted their rows, and would compute them again.
         """
         if self.rows is not None:
             return

@@ -1,4 +1,4 @@
-"""What the tasks of a pass have counted, on the way to the driver."""
+"""Count messages in tasks, by step and by sink, and add the counts up in the driver."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _SINK = "sink"
 
 @dataclass
 class Tally:
-    """Messages by where they ended and which steps they came to; `times` are those of each, if the run asks.
+    """How many messages each step and each sink had; `times` has their times, if the run asks for these.
 
-    `waits` says how many more wait for each step than before; the first and the last of those that began to wait in
-    this pass are due at these times.
+    `waits` says how many more messages wait for each step than before; `due` is when the first and the last of those
+    that began to wait in this pass are due.
     """
 
     received: int = 0
@@ -37,7 +37,7 @@ class Tally:
     due: tuple[int, int] | None = None
 
     def count(self, ends: Ends, times: Numbers | None) -> None:
-        """Where messages have come to. `times` are those of the messages as they arrived."""
+        """Add the ends of a block; `times` are those of the messages as they arrived."""
         for title, origins in ends.came.items():
             self._came(title, origins, times)
         for title, numbers in ends.steps.items():
@@ -82,7 +82,7 @@ class Tally:
         return self
 
     def counts(self, plan: Plan, same: float | None) -> Counts:
-        """All numbers of the pass. `same` is the time of all messages, where they have none of their own."""
+        """All counts of the pass. `same` is one time for all messages, where they have none of their own."""
         titles = [f"{entry.route}.{DECODE}" for entry in plan.entries] + [stage.title for stage in plan.stages()]
         steps = {title: Step(**self.steps[title]) for title in titles}
         sinks = {outlet.channel: self.delivered[outlet.channel] for outlet in plan.outlets}
@@ -104,6 +104,6 @@ class Tally:
 
 
 def _times_of(times: Numbers) -> Times:
-    """Of messages; not a number where none is known."""
+    """The mean and the earliest of these times; NaN is an unknown time."""
     known = times[~np.isnan(times)]
     return Times(len(times), float(known.mean()), float(known.min())) if len(known) else Times(len(times))

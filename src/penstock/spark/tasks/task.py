@@ -1,6 +1,6 @@
-"""The tasks of an app: those that read its sources, and behind each of Spark's shuffles those of a step that remembers.
+"""The tasks of an app: some read its sources; others, behind one of Spark's shuffles, run a step that remembers.
 
-Every task takes its messages as far as they come: to sinks, which it writes, or to the next step that remembers.
+Every task leads its messages as far as they come: to sinks, which it writes, or to the next step that remembers.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from penstock.spark.tasks.leaving import Outgoing, buried, delivered, kept_waiti
 from penstock.spark.tasks.parcels import Inbox, Outbox, packed
 from penstock.spark.tasks.readers import Entering, Reader
 from penstock.spark.tasks.tally import Tally
-from penstock.spark.tasks.worker import settle
+from penstock.spark.tasks.worker import tune_worker
 from penstock.spark.write.staging_files import TaskWriter
 
 MANIFEST = -1
-"""In place of the number of a step: a line of the manifest, which is for the driver."""
+"""Stands in place of the number of a step in items that are lines of the manifest, for the driver."""
 
 Item = tuple[int, tuple[int, Any]]
-"""What travels: the bucket, the number of the step, and rows for it."""
+"""What a task sends to another one: the bucket, the number of the step, and rows for it."""
 
 
 @dataclass(frozen=True)
 class Work:
     """What all tasks of an app share; pickled to the workers.
 
-    `time` is that of messages whose source gives none; `timed` asks for the times of those that come to each place.
+    `time` is for messages whose source gives none; `timed` asks for the times of messages at each step and sink.
     """
 
     flow: Flow
@@ -58,7 +58,7 @@ class Work:
 
 
 class _Desk:
-    """What one task has done so far."""
+    """What one task has written, counted and sent so far."""
 
     def __init__(self, work: Work, writer: TaskWriter) -> None:
         self.work, self.writer = work, writer
@@ -67,7 +67,7 @@ class _Desk:
         self.failed: set[tuple[str, int, int]] = set()
 
     def enter(self, entering: Entering) -> Iterator[Item]:
-        """Messages that just come in."""
+        """Count messages that enter, and lead them through the app."""
         block, failures, arrived = entering.block, entering.failures, entering.block.arrived
         times, bad = self.times_of(arrived), [row for row, _ in failures]
         unreadable = [_unreadable(entering)] if failures else []
@@ -81,10 +81,10 @@ class _Desk:
         elif bad:  # of an app that reads other bodies now
             self.tally.steps[title].update({"dead": len(bad), "held" if entering.back else "received":
                                             -len(bad) if entering.back else len(bad)})  # fmt: skip
-        yield from self.settle(entering.follow(self.work.flow), times, unreadable)
+        yield from self.hand_over(entering.follow(self.work.flow), times, unreadable)
 
-    def settle(self, ends: Ends, times: Numbers | None, unreadable: Sequence[Letters] = ()) -> Iterator[Item]:
-        """Write what is for sinks or has to wait, and send on what is for steps that remember."""
+    def hand_over(self, ends: Ends, times: Numbers | None, unreadable: Sequence[Letters] = ()) -> Iterator[Item]:
+        """Write messages for sinks and for the waiting room, and send those for steps that remember."""
         work = self.work
         self.tally.count(ends, times)
         for batch in delivered(ends, work.outgoing, work.time):
@@ -115,7 +115,7 @@ class _Desk:
         self.writing.write(note_of(json.dumps(what)))
 
     def times_of(self, arrived: Arrived) -> Numbers | None:
-        """In seconds since 1970; not a number where none is known."""
+        """The times of messages in seconds since 1970, NaN where unknown; None if nobody asks for them."""
         if not self.work.timed:
             return None
         if arrived.times is None:
@@ -126,7 +126,7 @@ class _Desk:
 
 @dataclass(frozen=True)
 class ReadTask:
-    """The function that Spark runs for every share of the pieces."""
+    """The function that Spark runs for every share of pieces: it reads them and leads the messages through the app."""
 
     work: Work
     readers: Sequence[Reader]
@@ -138,7 +138,7 @@ class ReadTask:
                         for entering in self.readers[chosen].entering(piece))  # fmt: skip
 
     def run(self, every: Iterable[Entering]) -> Iterator[Item]:
-        settle()
+        tune_worker()
         begin_batch(self.work.moment.now)
         with self.writer.gate.passed():
             desk = _Desk(self.work, self.writer)
@@ -157,7 +157,7 @@ def _unreadable(entering: Entering) -> Letters:
 
 @dataclass(frozen=True)
 class StateTask:
-    """The function that Spark runs for every bucket of a step that remembers, by its number."""
+    """The function that Spark runs for every bucket of one step that remembers, which has this number."""
 
     work: Work
     number: int
@@ -166,7 +166,7 @@ class StateTask:
     writer: TaskWriter
 
     def __call__(self, items: Iterable[Item]) -> Iterator[Item]:
-        settle()
+        tune_worker()
         begin_batch(self.work.moment.now)
         with self.writer.gate.passed():
             yield from self._visited(items)
@@ -188,7 +188,7 @@ class StateTask:
                 blocks.append(outcome.undecided)
             if blocks or len(outcome.filtered):
                 times = desk.times_of(blocks[0].arrived) if blocks else None
-                yield from desk.settle(self.work.flow.after(step.title, outcome), times)
+                yield from desk.hand_over(self.work.flow.after(step.title, outcome), times)
         desk.tally.steps[step.title].update(held=visit.held, copied=-visit.merged)
         note = visit.note()
         if note is not None:

@@ -1,4 +1,4 @@
-"""Python's workers on Spark, made ready for blocks of messages."""
+"""Tune the Python workers of Spark for blocks of messages."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from functools import cache
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _KEPT_PIECE, _KEPT = 32 << 20, 512 << 20
-"""A worker keeps so many free bytes, in pieces of up to so many."""
+"""The largest piece of freed memory that a worker keeps, and how many bytes it keeps in all."""
 
 
 @cache
-def settle() -> None:
-    """Make this worker ready for many blocks of messages: once per process.
+def tune_worker() -> None:
+    """Tune garbage collection and memory of this worker, once per process.
 
-    Spark collects garbage after every task; what a worker has loaded by now is none, and there is a lot of it. The
-    memory of one block is to serve the next: to get it from the kernel again costs as much as to decode a field.
+    Spark collects garbage after every task; objects that are loaded by now are many, live on, and need not be looked
+    at. Memory that one block frees is kept for the next: to get it from the system again costs as much as to decode a
+    field.
     """
     gc.freeze()
     with suppress(OSError, AttributeError):

@@ -1,1 +1,1 @@
-"""Spark's ends of the sinks: tasks stage files, the driver publishes them under the key of the run or batch."""
+"""Write the sinks of an app: tasks stage files, and the driver publishes them under the key of the run or batch."""

@@ -1,4 +1,4 @@
-"""Servers and logs that are open: each once, from the first batch of a run to its end."""
+"""Connections to servers and logs, each opened once and kept from the first batch of a run to its end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _holds = 0
 
 @contextmanager
 def keeping_connections() -> Iterator[None]:
-    """What is opened meanwhile stays open until the end of this."""
+    """Keep connections that are opened inside this block open until its end."""
     global _holds
     with _lock:
         _holds += 1
@@ -35,7 +35,7 @@ def keeping_connections() -> Iterator[None]:
 
 @contextmanager
 def connection(place: Hashable, make: Callable[[], _T], drop: bool = True) -> Iterator[_T]:
-    """What is open at a place, for one thread at a time; after an error it is opened anew if `drop` says so."""
+    """The connection to a place, for one thread at a time; after an error it is closed if `drop` says so."""
     with keeping_connections(), _lock:
         if place not in _open:
             _open[place] = make()

@@ -1,4 +1,4 @@
-"""Columns that a server has: what is nested becomes JSON text, and text is what PostgreSQL can hold."""
+"""Columns for PostgreSQL: nested values become JSON text, and text loses what PostgreSQL cannot hold."""
 
 from __future__ import annotations
 

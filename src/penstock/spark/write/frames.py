@@ -1,4 +1,4 @@
-"""What a task stages for a topic of the message log or of Kafka: frames, each for one partition."""
+"""Frames that a task stages for a topic of the message log or of Kafka, each for one partition."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNKEYED = -1
 
 
 def frames(bodies: pa.Array, target: Target, meta: pa.StructArray) -> Iterator[Frame]:
-    """The messages in their order; the base of each frame is the partition that it is for."""
+    """The messages as frames, in their order; the base of each frame is the number of its partition."""
     assert target.topic is not None
     keys, headers = None, None
     if target.topic.headers and not target.dead:
@@ -42,7 +42,7 @@ def frames(bodies: pa.Array, target: Target, meta: pa.StructArray) -> Iterator[F
 
 
 def _packed(columns: Sequence[pa.Array | None], partition: int) -> Iterator[Frame]:
-    """Frames of not many more bytes than `FRAME_BYTES`, unless one message has more."""
+    """The messages in frames of about `FRAME_BYTES`; a larger message has a frame of its own."""
     values = columns[0]
     assert values is not None
     ends = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
@@ -61,7 +61,7 @@ def _if_any(column: pa.Array | None) -> pa.Array | None:
 
 
 def _places(keys: pa.Array, partitions: int) -> Any:
-    """The partition of every message: one look at every different key. Those without a key go to the first."""
+    """The partition of every message: each distinct key is hashed once, and messages without a key go to the first."""
     coded = keys.dictionary_encode()
     known = [0 if key is None else partition_of(key, partitions) for key in coded.dictionary.to_pylist()]
     indices = coded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
@@ -88,7 +88,7 @@ def _from_headers(meta: pa.StructArray) -> tuple[pa.Array, pa.Array]:
 
 
 def staged_frames(path: str) -> Iterator[Frame]:
-    """What a task has left in a file."""
+    """The frames in a file that a task has staged."""
     with open(path, "rb") as file:
         view = memoryview(mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ))
     position = 0

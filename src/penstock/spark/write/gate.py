@@ -1,7 +1,7 @@
-"""Tasks that write, and a driver that has to know when the last of them has ended.
+"""Let the driver wait until the last task has stopped writing, by locks on a file.
 
-Spark says that a task has ended when it has told it to: its Python process may write on. So every task holds a shared
-lock while it writes, which the kernel ends with the process, and the driver waits for a lock of its own.
+Spark reports that a task has ended when it has told it to stop, and its Python process may still write. So every task
+holds a shared lock while it writes, which ends with its process, and the driver waits for an exclusive lock.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ def _here() -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Gate:
-    """A file in the directory of a run; pickled to the tasks. Who does not share it, or may not read it, has no gate.
+    """The lock file of a run; pickled to the tasks. A task that cannot see or read it writes without a gate.
 
-    `seen_from` is where the driver sees its files: a task that sees the same ones and not this knows that it is gone.
+    `seen_from` is the machine of the driver and its view of files: a task with the same view that does not find the
+    file knows that the gate is closed.
     """
 
     path: str
@@ -40,7 +41,7 @@ class Gate:
             pass
 
     def close(self) -> None:
-        """Wait until nobody is inside. Who comes later finds it closed."""
+        """Wait until no task writes; tasks that come later find the gate closed."""
         with suppress(FileNotFoundError), open(self.path, "r+b") as file:  # NFS locks what can be written
             with suppress(OSError):  # a file system without locks
                 fcntl.flock(file, fcntl.LOCK_EX)
@@ -48,7 +49,7 @@ class Gate:
 
     @contextmanager
     def passed(self) -> Iterator[None]:
-        """For tasks, around all that they write."""
+        """Hold the shared lock, around everything that a task writes."""
         file = self._opened()
         with file or nullcontext():
             if file is not None:

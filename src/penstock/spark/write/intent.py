@@ -66,7 +66,7 @@ class StagedFile(msgspec.Struct, frozen=True):
 
 
 class Intent(msgspec.Struct, frozen=True):
-    """What publishing needs. `notes` are JSON texts of those who keep state; nobody here reads them."""
+    """What publishing a batch needs. `notes` are JSON texts for the state, which are not read here."""
 
     key: str
     counts: Counts
@@ -76,7 +76,7 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class NotedIntent:
-    """A file with the only intent of its kind: a stop, a replay."""
+    """A file with one intent: that of a stop or of a replay."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -111,7 +111,7 @@ class Journal:
         return os.path.isdir(self.offsets) and bool(os.listdir(self.offsets))
 
     def write(self, number: int, intent: Intent) -> None:
-        """From here on the batch counts as computed; those of long ago are forgotten."""
+        """Record the intent of a batch, which counts as computed from here on, and remove those of long ago."""
         os.makedirs(self.directory, exist_ok=True)
         sealed = msgspec.structs.replace(intent, offsets=self._seal(number))
         write_whole(self._path(number), msgspec.json.encode(sealed))
@@ -122,7 +122,7 @@ class Journal:
                     os.remove(os.path.join(self.directory, name))
 
     def find(self, number: int, query: str) -> Intent | None:
-        """The intent of this batch of this query, if it came so far."""
+        """The intent of this batch of this query, if it was computed."""
         intent = _read(self._path(number))
         if intent is None:
             return None
@@ -134,17 +134,17 @@ class Journal:
         return intent
 
     def after(self, number: int) -> list[int]:
-        """The batches after this one that are computed."""
+        """The numbers of computed batches after this one."""
         names = sorted(os.listdir(self.directory)) if os.path.isdir(self.directory) else []
         return [int(name[:-5]) for name in names if name[:-5].isdigit() and int(name[:-5]) > number]
 
     def notes_after(self, number: int) -> list[str]:
-        """What those who keep state will be told of batches after this one: computed, and not yet published."""
+        """The notes for the state of batches after this one, which are computed and not yet published."""
         intents = (_read(self._path(later)) for later in self.after(number))
         return [note for intent in intents if intent is not None for note in intent.notes]
 
     def _seal(self, number: int) -> str:
-        """Which messages the batch has, in Spark's words. Spark does not make sure that they last: we do."""
+        """Fsync Spark's own file about which messages the batch has, because Spark does not."""
         path = os.path.join(self.offsets, str(number))
         if not os.path.exists(path):
             return ""

@@ -1,4 +1,4 @@
-"""Topics of Kafka: tasks stage frames, the driver sends them, a batch in one transaction with its number.
+"""Topics of Kafka as sinks: tasks stage frames, and the driver sends a batch in one transaction with its number.
 
 The transactions have the name of the stream and the channel, so that one process at a time writes there. For less than
 exactly once there are no transactions.

@@ -1,4 +1,4 @@
-"""Topics of the message log: tasks stage frames, the driver appends them, numbered so that nothing is there twice.
+"""Topics of the message log as sinks: tasks stage frames, and the driver appends them, each message at most once.
 
 The producer of the numbers is the stream and the channel, its epoch the batch, and in every partition the messages of a
 batch are counted from 0. A log stores a number once, so a batch that is published again changes nothing.
@@ -204,7 +204,7 @@ def _append(
 
 
 def producer_of(batch: BatchKey, target: Target) -> int:
-    """The same for all batches of a stream in one channel."""
+    """The id of the producer for a channel of a stream, the same for all its batches."""
     name = f"{batch.stream}\0{target.name}".encode()
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little") >> 2
 
@@ -240,5 +240,5 @@ def _numbered(files: Iterable[StagedFile], target: Target, producer: int, epoch:
 
 
 def _any_partition(file: StagedFile, target: Target) -> int:
-    """Where order is promised, all that has no key goes to one partition."""
+    """The partition for messages without a key: the first one where order is promised, else any."""
     return 0 if target.delivery == IN_ORDER else file.partition % target.partitions

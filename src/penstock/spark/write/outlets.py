@@ -1,4 +1,4 @@
-"""What each sink needs to know to write: settled when the plan is lowered, pickled to the tasks."""
+"""How each sink is written: the style and place of its files, taken from the plan before a run; pickled to tasks."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ LINES, DOCUMENT, CSV, PARQUET, ROWS, FRAMES, KEEP = "lines", "document", "csv", 
 ROOM = "room"
 DEAD_LETTERS = "dead letters"
 POSITION = "_position"
-"""The column of a table on a server that its rows are in order by."""
+"""The column of a table on a server by which its rows are in order."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """One sink: its place number, how its files look, and where they are published.
+    """One sink: the number of its place, the style of its files, and where they are published.
 
-    Files go to a directory, ROWS to a table of a server, FRAMES to a topic of Kafka, or of a log, which has so many
-    `partitions`, KEEP to nowhere but the driver, and the ROOM is where messages wait.
+    Files go to a directory, ROWS to a table on a server, FRAMES to a topic of a log or of Kafka, which has
+    `partitions`, KEEP only to the driver, and ROOM to the waiting room.
     """
 
     place: int
@@ -56,12 +56,12 @@ class Target:
 
     @property
     def name(self) -> str:
-        """What intents and markers call it."""
+        """The name of the sink in intents and markers."""
         return "_dead_letters" if self.dead else self.channel
 
     @property
     def lasts(self) -> bool:
-        """What is written has to outlive a power failure."""
+        """Whether the files have to survive a power failure."""
         return self.style != KEEP and includes(self.delivery, AT_LEAST_ONCE)
 
     @property
@@ -82,7 +82,7 @@ def places_of(plan: Plan) -> dict[str, int]:
 
 
 def targets(plan: Plan) -> dict[int, Target]:
-    """The sinks that are written, by place. Void is not among them: it is only counted."""
+    """The sinks that are written, by place; not Void, which is only counted."""
     found = {place: _target(outlet, plan, place) for place, outlet in enumerate(plan.outlets)}
     found[DEAD] = _dead_target(plan.dead_letters, plan.dead_delivery)
     written = {place: target for place, target in found.items() if target is not None}
@@ -91,7 +91,7 @@ def targets(plan: Plan) -> dict[int, Target]:
 
 
 def _check(plan: Plan, written: list[Target]) -> None:
-    """What would lose files or make them unreadable, found before Spark starts."""
+    """Raise what would lose files or make them unreadable, before Spark starts."""
     owners = {_place(entry.source): f"route {entry.route!r} reads" for entry in plan.entries if _place(entry.source)}
     topics = {_topic(entry.source): entry for entry in plan.entries if isinstance(entry.source, (Log, KafkaTopic))}
     for target in written:
@@ -155,7 +155,7 @@ def _place(source: Source) -> str | None:
 
 
 def promised(found: Mapping[int, Target]) -> dict[int, Target]:
-    """The sinks of a replay: dead letters can be read again, whatever the source, so sinks promise what they can."""
+    """The sinks of a replay, which are exactly once whatever the source: dead letters can be read again."""
     return {
         place: target if target.style == KEEP else replace(target, delivery=EXACTLY_ONCE)
         for place, target in found.items()

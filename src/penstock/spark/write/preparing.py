@@ -1,4 +1,4 @@
-"""Before a run: tables and topics that sinks need are there, or an error says why not."""
+"""Make the tables and topics that sinks need before a run, or say why that is not possible."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.spark.write.outlets import Target
 
 
 def prepared(targets: Mapping[int, Target]) -> dict[int, Target]:
-    """The targets, with what is known of them now."""
+    """Make what is missing; returns the targets with the number of partitions of their topics."""
     postgres.prepare(targets.values())
     kafka.prepare(targets)
     return logs.prepared(targets)

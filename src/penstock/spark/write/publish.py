@@ -1,4 +1,4 @@
-"""The driver's part: what a batch staged becomes visible in every sink, under the key of its run or batch.
+"""Publish a batch, in the driver: what its tasks staged becomes visible in every sink, under the key of the batch.
 
 Publishing the same intent again changes nothing, and goes on where a crash stopped it.
 """
@@ -27,7 +27,7 @@ from penstock.spark.write.staging import Staging
 
 @dataclass
 class Kept:
-    """What arrived in the sinks that keep messages in the driver, by channel."""
+    """The messages of sinks that keep them in the driver, by channel."""
 
     messages: dict[str, list[Message]] = field(default_factory=dict)
     dead: list[DeadLetter] = field(default_factory=list)
@@ -38,8 +38,8 @@ def publish(
 ) -> Kept:
     """Make what was staged visible, and read back what the driver keeps.
 
-    `first` is the first batch of a run: the one that clears sinks whose mode is overwrite. `again` is a batch that was
-    computed before a crash: sinks that promise nothing have lost it or have it already.
+    `first` is the first batch of a run, which clears sinks whose mode is overwrite. `again` is a batch that was
+    computed before a crash: its intent has no files of sinks with best effort, so what these have published stays.
     """
     kept = Kept()
     files: dict[str, list[StagedFile]] = {target.name: [] for target in targets.values()}

@@ -1,4 +1,4 @@
-"""Where tasks leave their files until the batch is published."""
+"""The directories where tasks leave their files until the batch is published."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Staging:
 
     @property
     def gate(self) -> Gate:
-        """What tasks pass before they write."""
+        """The gate that tasks pass before they write."""
         return Gate(os.path.join(self.scratch, "tasks"))
 
     def directory(self, target: Target) -> str:
@@ -44,7 +44,7 @@ class Staging:
         return os.path.join(target.directory, f"{self.key}-{partition:05d}.{target.ending}")
 
     def seal(self, targets: Iterable[Target], files: Iterable[StagedFile]) -> None:
-        """Make the names of the staged files last: the intent speaks of them."""
+        """Fsync the directories of staged files, because the intent names these files."""
         filled = {file.channel for file in files}
         places = [self.directory(target) for target in targets if target.name in filled]
         parents = [os.path.dirname(place) for place in places]
@@ -55,7 +55,7 @@ class Staging:
         return os.path.basename(os.path.dirname(file.path)) == f"{self.key}.{self.attempt}"
 
     def check_owned(self, target: Target, file: StagedFile) -> None:
-        """An intent is read from a file, which anybody may have changed: it moves only what was staged, to its sink."""
+        """Raise if an intent, which anybody may have changed, moves a file that is not its own, or to another sink."""
         staged, parent = os.path.dirname(os.path.abspath(file.path)), self.parent(target)
         is_ours = os.path.basename(staged).startswith(self.key) and _same(os.path.dirname(staged), parent)
         if target.directory is None:
@@ -72,7 +72,7 @@ class Staging:
             )
 
     def check_visible(self, target: Target, path: str) -> None:
-        """On a cluster a task may have written to the disk of its own machine."""
+        """Raise if the driver does not see a file: on a cluster a task may have written to its own machine's disk."""
         if not os.path.exists(path):
             beside = self.lasting if target.style != KEEP and self.lasting != self.scratch else None
             shared = target.directory or beside or "a TMPDIR for sinks that keep messages in the driver"
@@ -93,7 +93,7 @@ class Staging:
 
 
 def remove_staged(parent: str, keys: str) -> None:
-    """Remove what was staged under names that begin so. Nobody may need it any more."""
+    """Remove staged files under names that begin so; nobody may need them any more."""
     for name in os.listdir(parent) if os.path.isdir(parent) else ():
         path = os.path.join(parent, name)
         if name.startswith(keys) and os.path.isdir(path):

@@ -1,4 +1,4 @@
-"""What a task does with its rows: one staged file per sink, and a line in the manifest for each."""
+"""Write what a task has for the sinks: one staged file per sink, and a line in the manifest for each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from penstock.spark.write.outlets import CSV, DOCUMENT, FRAMES, KEEP, PARQUET, R
 from penstock.spark.write.staging import Staging
 
 META = "meta"
-"""What is known of a message beside its body."""
+"""The column with the envelope of a message."""
 
 
 class Writer(Protocol):
@@ -45,9 +45,9 @@ class Writer(Protocol):
 
 
 class TaskWriter:
-    """How tasks write; pickled to the workers.
+    """Makes the staged files of a task; pickled to the workers.
 
-    Partitions count from `first`: a second job that writes to the same sinks begins behind the first one.
+    Partitions count from `first`, so that tasks of a later stage do not write to the files of an earlier one.
     """
 
     def __init__(self, targets: Mapping[int, Target], staging: Staging, first: int = 0) -> None:
@@ -78,13 +78,13 @@ class TaskWriter:
         return makers.get(target.style, LineWriter)(path, target), path
 
     def _names(self, partition: int) -> Iterator[str]:
-        """A name for each dead letter of this task: no other one of any batch has it."""
+        """Names for the dead letters of this task, which no other dead letter of any batch has."""
         stem = f"{self.staging.key}-{partition:05d}"
         return (hashlib.sha256(f"{stem}/{row}".encode()).hexdigest()[:16] for row in itertools.count())
 
 
 class Writing:
-    """What one task writes."""
+    """The open files of one task."""
 
     def __init__(self, writer: TaskWriter, partition: int) -> None:
         self.writer, self.partition = writer, partition
@@ -93,7 +93,7 @@ class Writing:
         self.notes: list[str] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Each row to the sink at its place; a note is for the driver."""
+        """Write each row to the sink at its place, and collect notes for the driver."""
         at, bodies, written, meta = batch.columns
         for place in pc.unique(at).to_pylist():
             chosen = pc.equal(at, place)
@@ -107,7 +107,7 @@ class Writing:
             self.rows[place] += len(mine)
 
     def close(self) -> list[dict[str, Any]]:
-        """The lines for the manifest."""
+        """Close the files; returns their lines for the manifest."""
         for file, _ in self.open.values():
             file.close()
         targets = self.writer.targets
@@ -195,7 +195,7 @@ def joined_lines(bodies: pa.Array) -> memoryview:
 
 
 def in_format(target: Target, bodies: pa.Array, written: pa.BooleanArray) -> Iterator[bytes]:
-    """Bodies that came as JSON in the sink's own format, with the encoder that the reference uses."""
+    """Bodies that came as JSON in the format of the sink, written by the encoder that the reference uses."""
     format, fields = target.format, target.exact
     for body, is_json in zip(bodies.to_pylist(), written.to_pylist(), strict=True):
         if not is_json or format.name == "json":
