@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.errors import BadSchema
-from penstock.formats import Json, Malformed, infer, jsonobjects
+from penstock.formats import Json, Malformed, infer, jsonlists, jsonobjects
 from penstock.formats.arrow import arrow_type
 from penstock.formats.compiled import columns, machinecode
 from penstock.formats.compiled.machinecode import Switch
 from penstock.formats.json import decode
-from penstock.formats.jsonarrays import Texts
 from penstock.formats.jsonbatch import decode_by_msgspec, with_refused
+from penstock.formats.jsonlists import join_lists
 from penstock.schema import VARIANT, Array, Map, Struct, Type, schema
 from penstock.spark.read.lines import lines_by_arrow, lines_by_machine_code
 from tests.fuzz.parser import Parser, pieces
@@ -102,14 +103,11 @@ def writers_agree(data: bytes) -> None:
 def joined_texts_are_the_same(data: bytes) -> None:
     """Machine code and Arrow join texts to arrays alike; every fourth ends one."""
     texts = pieces(data)
-    array = pa.array([*texts, bytes(64)], pa.binary())  # what stands behind a text is read
-    ends = np.array(sorted({*range(0, len(texts), 4), len(texts)}), np.int64)
-    order = np.arange(len(texts))[::-1].copy()
-    column = Texts([array], [np.arange(len(texts))])
-    by_code = column._by_machine_code(CODE, order, ends, b"[", b"]").to_pylist()
-    begins = [0, *ends[:-1].tolist()]
-    assert by_code == [b"[" + b",".join(texts[::-1][a:b]) + b"]" for a, b in zip(begins, ends.tolist(), strict=True)]
-    assert column.join(order, ends, b"[", b"]").to_pylist() == by_code
+    ends = np.array(sorted({*range(0, len(texts), 4), len(texts)}), np.int32)
+    expected = [b"[" + b",".join(texts[first:last]) + b"]" for first, last in pairwise(ends.tolist())]
+    column = pa.array(texts, pa.binary())
+    assert jsonlists._by_machine_code(CODE, column, ends, b"[", b"]").to_pylist() == expected
+    assert join_lists(column, ends, b"[", b"]").to_pylist() == expected
 
 
 def lines_are_the_same(data: bytes) -> None:

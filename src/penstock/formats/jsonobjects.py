@@ -24,7 +24,10 @@ _SMALL, _LARGE = 1e-3, 1e10
 
 
 def write_objects(columns: Mapping[str, pa.Array]) -> pa.Array:
-    """A JSON object for every row, with the bytes that the reference writes: what is null is left out."""
+    """A JSON object for every row, with the bytes that the reference writes: what is null is left out.
+
+    Columns of bytes are JSON already.
+    """
     made = _by_machine_code(columns)
     return _by_arrow(columns) if made is None else made
 
@@ -45,7 +48,8 @@ def _by_machine_code(columns: Mapping[str, pa.Array]) -> pa.Array | None:
 
 
 def _by_arrow(columns: Mapping[str, pa.Array]) -> pa.Array:
-    texts = {_name(name): _texts(column) for name, column in columns.items()}
+    texts = {_name(name): (column.cast(pa.string()), "") if column.type == pa.binary() else _texts(column)
+             for name, column in columns.items()}  # fmt: skip
     if any(text.null_count for text, _ in texts.values()):
         members = [joined(f",{name}:{quote}", text, quote).fill_null("") for name, (text, quote) in texts.items()]
         inside = pc.utf8_slice_codeunits(joined("", *members), 1)
@@ -68,9 +72,10 @@ def _name(name: str) -> str:
     return json.dumps(name, ensure_ascii=False)
 
 
-def joined(*pieces: str | pa.Array) -> pa.Array:
+def joined(*pieces: str | bytes | pa.Array) -> pa.Array:
     """Texts of each row, one behind the other; null where one of them is."""
-    return pc.binary_join_element_wise(*pieces, "")
+    is_text = all(isinstance(piece, str) or getattr(piece, "type", None) == pa.string() for piece in pieces)
+    return pc.binary_join_element_wise(*pieces, "" if is_text else b"")
 
 
 def _texts(column: pa.Array) -> tuple[pa.Array, str]:

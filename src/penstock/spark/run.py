@@ -60,8 +60,9 @@ class RunResult:
         return self
 
 
-BUCKET_BYTES = 256 << 20
-"""About how many bytes of all that is read go to one task of a step that remembers."""
+BUCKET_BYTES, LARGE_BUCKET_BYTES, FEW_BUCKETS = 32 << 20, 256 << 20, 64
+"""About how many bytes of all that is read go to one task of a step that remembers: little is fast, because it is sorted
+at once, but every task that reads keeps room for every bucket, so where there are more than a few, they are larger."""
 
 
 @keeping_connections()
@@ -115,7 +116,9 @@ def _passes(
 
 def _nothing_yet(run: TaskRun, arrivals: Arrivals) -> Snapshot:
     """The empty state before the only pass of a run, which leaves no state behind."""
-    buckets = max(run.cores, sum(piece.size for one in arrivals.given for piece in one.pieces) // BUCKET_BYTES)
+    size = sum(piece.size for one in arrivals.given for piece in one.pieces)
+    wanted = max(min(-(-size // BUCKET_BYTES), FEW_BUCKETS), size // LARGE_BUCKET_BYTES, 1)
+    buckets = -(-wanted // run.cores) * run.cores
     return Snapshot(None, buckets, Moment(time.time_ns() // 1000, 0, True), FLUSH, 0, (), {}, {})
 
 

@@ -174,3 +174,16 @@ def copied(source: int, length: int, target: int) -> int:
         copy_block(source + done, target + done)
         done += BLOCK
     return target + length
+
+
+@njit(error_model="numpy", forceinline=True)  # type: ignore[misc,unused-ignore]
+def copied_within(source: int, length: int, readable: int, target: int) -> int:
+    """As `copied`, out of memory that may be read only up to `readable`."""
+    done = 0
+    while done < length and source + done + BLOCK <= readable:
+        copy_block(source + done, target + done)
+        done += BLOCK
+    while done < length:
+        put_byte(target + done, byte_at(source + done))
+        done += 1
+    return target + length

@@ -8,8 +8,8 @@ BLOCK = 32
 PADDING = 8 * BLOCK
 """Bytes behind a body that must be readable: machine code may look there, but what it sees has no effect."""
 
-UNREAD, STRUCT, STRING, INTEGER, DOUBLE, BOOLEAN, ARRAY, DIGITS = range(8)
-"""What is wanted of a field. DIGITS is the text of a number."""
+UNREAD, STRUCT, STRING, INTEGER, DOUBLE, BOOLEAN, ARRAY, DIGITS, JSON = range(9)
+"""What is wanted of a field, or written of a column. DIGITS is the text of a number; JSON is written as it is."""
 
 NODE_WORDS = 16
 LINKS = 5

@@ -28,7 +28,7 @@ from penstock.errors import BadMachine
 SWITCH_AFTER_BYTES = 32 * 1024 * 1024
 """A process that reads less does not load the machine code: it would cost more than it saves."""
 
-_ARGUMENTS = {"read_bodies": 9, "cut_lines": 4, "write_objects": 6, "join_texts": 10, "add_lengths": 3}
+_ARGUMENTS = {"read_bodies": 9, "cut_lines": 4, "write_objects": 6, "join_texts": 11, "add_lengths": 3}
 """How many each function has; all are 64-bit integers, as is the result."""
 
 _SOURCES = (

@@ -8,6 +8,7 @@ from penstock.formats.compiled import layout
 from penstock.formats.compiled.blocks import (
     byte_at,
     copied,
+    copied_within,
     copy_block,
     count_unescaped,
     double_at,
@@ -116,11 +117,14 @@ def _truth(value: int, target: int) -> int:
 @inline
 def _value(column: int, row: int, target: int) -> tuple[int, bool]:
     kind, values = word(column, layout.COLUMN_KIND), word(column, layout.COLUMN_VALUES)
-    if kind == layout.STRING:
+    if kind in (layout.STRING, layout.JSON):
         ends = word(column, layout.COLUMN_ENDS) + 4 * row
         start = four_bytes_at(ends)
-        text, readable = word(column, layout.COLUMN_TEXT), word(column, layout.COLUMN_TEXT_END)
-        return _text(text + start, four_bytes_at(ends + 4) - start, readable, target)
+        source, length = word(column, layout.COLUMN_TEXT) + start, four_bytes_at(ends + 4) - start
+        readable = word(column, layout.COLUMN_TEXT_END)
+        if kind == layout.STRING:
+            return _text(source, length, readable, target)
+        return copied_within(source, length, readable, target), False
     if kind == layout.INTEGER:
         return _whole(word(values, row), target)
     if kind == layout.DOUBLE:

@@ -18,12 +18,13 @@ _KINDS: dict[pa.DataType, int] = {
     pa.int64(): layout.INTEGER,
     pa.float64(): layout.DOUBLE,
     pa.bool_(): layout.BOOLEAN,
+    pa.binary(): layout.JSON,
 }
 _NUMBER_BYTES = 26
 
 
 def write(code: MachineCode, columns: Mapping[str, pa.Array]) -> tuple[pa.Array, _Array]:
-    """An object for every row, and the rows that have to be written by somebody else."""
+    """An object for every row, and the rows that have to be written by somebody else; bytes are JSON already."""
     rows = len(next(iter(columns.values())))
     table = _Columns(columns)
     target = np.empty(table.room(), np.uint8)  # memory that is not written to is not taken
@@ -49,7 +50,7 @@ class _Columns:
             words[layout.LABEL_LENGTH] = len(label)
             if column.null_count:
                 words[layout.COLUMN_VALID] = self._address(_bytes(column.is_valid()))
-            if pa.types.is_string(column.type):
+            if _is_text(column):
                 _, ends, text = column.buffers()
                 words[layout.COLUMN_ENDS] = self._address(np.frombuffer(ends, np.int32)[column.offset :])
                 characters = np.frombuffer(text if text is not None else b"", np.uint8)
@@ -65,7 +66,7 @@ class _Columns:
         """More bytes than all objects can take."""
         total = 2 * layout.BLOCK + 2 * len(self.columns[0])
         for label, column in zip(self.labels, self.columns, strict=True):
-            is_text = pa.types.is_string(column.type)
+            is_text = _is_text(column)
             total += len(column) * (len(label) + 3 + (0 if is_text else _NUMBER_BYTES))
             total += _text_bytes(column) if is_text else 0
         return total
@@ -73,6 +74,10 @@ class _Columns:
     def _address(self, array: _Array) -> int:
         self.kept.append(array)
         return int(array.ctypes.data)
+
+
+def _is_text(column: pa.Array) -> bool:
+    return column.type in (pa.string(), pa.binary())
 
 
 def _bytes(flags: pa.Array) -> _Array:

@@ -117,9 +117,11 @@ class _Work:
             shut = Keys.of(self.shut).distinct().find(Keys.of(rows)) >= 0
             self.out.append(self.rule.fates.closed(rows.filter(pa.array(shut)), self.rule.closed))
             rows = rows.filter(pa.array(~shut))
-        self.rows = pa.concat_tables([self.open, self._members(rows)])
-        order = Keys.of(self.rows).order()
-        self.rows = self.rows.take(pa.array(order))
+        self.rows, order = self._members(rows), np.arange(len(rows))  # in the order of their keys
+        if len(self.open):
+            self.rows = pa.concat_tables([self.open, self.rows])
+            order = Keys.of(self.rows).order()
+            self.rows = self.rows.take(pa.array(order))
         self.completes = self._flags(rows, order)
 
     def release(self) -> None:

@@ -108,11 +108,11 @@ class StateStep:
         if not given:
             return Outcome()
         rows = in_one_piece(given)
-        rows = rows.take(pa.array(in_message_order(rows)))
-        return self._placed(rows, rows.column(AT).to_numpy(), batch)
+        return self._placed(rows, in_message_order(rows), batch)
 
-    def _placed(self, rows: pa.Table, places: Numbers, batch: int) -> Outcome:
-        node, count = self.stage.node, len(rows)
+    def _placed(self, rows: pa.Table, order: Numbers, batch: int) -> Outcome:
+        """Rows stay where they are; only positions of messages are put in order."""
+        node, count, places = self.stage.node, len(rows), rows.column(AT).to_numpy()
         is_made = places == HERE if isinstance(node, Aggregate) else np.zeros(count, bool)
         written = None
         if is_made.any():
@@ -127,10 +127,13 @@ class StateStep:
         attempt, first = attempts_from(rows, self.stage.route), first_forms(rows, arrived, self.start)
         admitted = flat(rows, ADMITTED) if ADMITTED in rows.column_names else None
 
-        def some(chosen: Numbers, scope: Scope) -> Block:
+        def at(place: int) -> Numbers:
+            found: Numbers = order[places[order] == place]
+            return found
+
+        def some(numbers: Numbers, scope: Scope) -> Block:
             table = flat(rows, body_column(scope.number)) if body_column(scope.number) in rows.column_names else (
                 pa.array([{}] * count, pa.struct([])))  # fmt: skip
-            numbers = np.flatnonzero(chosen)
             return Block(
                 arrived, numbers, scope, table, numbers, parts.take(numbers),
                 attempt=None if attempt is None else attempt[numbers],
@@ -138,21 +141,21 @@ class StateStep:
                 first=None if first is None else FirstForm(first.block, first.rows[numbers]),
             )  # fmt: skip
 
-        outcome = Outcome(filtered=np.flatnonzero(places == FILTERED))
+        outcome = Outcome(filtered=at(FILTERED))
         for place, to in ((HERE, NEXT), (DUPLICATE, getattr(node, "duplicates", None))):
-            chosen = places == place
-            if chosen.any():
+            chosen = at(place)
+            if len(chosen):
                 block = some(chosen, self.stage.after)
                 if place == HERE and isinstance(node, Idempotent) and admitted is not None:
                     block = replace(block, admitted=self._admitted(block, rows, batch))
-                outcome.moved.append(Moved(to, block, np.flatnonzero(chosen)))
-        if (places == UNDECIDED).any():
-            outcome.undecided = some(places == UNDECIDED, self.stage.scope)
-        dead = places == DEAD
-        if dead.any():
-            errors = flat(rows, ERROR).filter(pa.array(dead))
+                outcome.moved.append(Moved(to, block, chosen))
+        undecided, dead = at(UNDECIDED), at(DEAD)
+        if len(undecided):
+            outcome.undecided = some(undecided, self.stage.scope)
+        if len(dead):
+            errors = flat(rows, ERROR).take(pa.array(dead))
             said = [errors.field(name).to_pylist() for name in ("error", "reason")]
-            outcome.died.append(Died(some(dead, self.stage.scope), np.flatnonzero(dead), *said))
+            outcome.died.append(Died(some(dead, self.stage.scope), dead, *said))
         return outcome
 
     def _admitted(self, block: Block, rows: pa.Table, batch: int) -> pa.Array:
