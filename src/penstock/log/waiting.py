@@ -64,20 +64,21 @@ class Waiting:
         readable = 0
         while self._queue and is_done(self._queue[0].end, self._queue[0].mode):
             readable = self._queue.popleft().end
-        if done:
-            answered = set(map(id, done))
-            self._repeated = [waiter for waiter in self._repeated if id(waiter) not in answered]
-            self._queue = deque(replace(one, future=None) if id(one) in answered else one for one in self._queue)
+        self._forget(done)
         return done, readable
 
     def overdue(self, before: float) -> list[Waiter]:
         """Those that have waited since before then. They will not be answered, and keep their place in the order."""
         late = [waiter for waiter in self if waiter.future is not None and waiter.since < before]
-        if late:
-            gone = set(map(id, late))
+        self._forget(late)
+        return late
+
+    def _forget(self, answered: list[Waiter]) -> None:
+        """They wait no more, and keep their place in the order."""
+        if answered:
+            gone = set(map(id, answered))
             self._repeated = [waiter for waiter in self._repeated if id(waiter) not in gone]
             self._queue = deque(replace(one, future=None) if id(one) in gone else one for one in self._queue)
-        return late
 
     def failed(self, kept: int, cut: int) -> list[Waiter]:
         """Those behind `kept`, which will not be served. Who still waits comes before what is left up to `cut`."""

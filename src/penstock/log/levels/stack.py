@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.log.durable_level import Last
 from penstock.log.frame import Frame, Header
 from penstock.log.levels.level import Ring, joined_bytes
 from penstock.log.levels.mapped import MappedRing
@@ -18,10 +17,9 @@ _MOST_ASIDE = 16 << 20
 
 
 class Stack:
-    """One thread at a time, but for `read_store`, which needs no turn."""
+    """One thread at a time."""
 
-    def __init__(self, settings: Settings, store: Last, directory: Path, shared: SharedMemory | None = None) -> None:
-        self.store = store
+    def __init__(self, settings: Settings, directory: Path, shared: SharedMemory | None) -> None:
         self._settings, self._directory, self._shared = settings, directory, shared
         self.levels: tuple[Ring, ...] = ()
         self._aside: list[Frame] = []
