@@ -71,8 +71,7 @@ def run_batch(
     """One pass over all sources; every mistake in the routes is raised before Spark starts."""
     plan = app.plan
     check_sources(plan.entries)
-    outlets = targets(plan)
-    outlets = prepared(outlets)
+    outlets = prepared(targets(plan))
     spark = spark or session(app.name)
     ship(spark)
     started = time.monotonic()

@@ -55,10 +55,6 @@ class Snapshot:
     def runs(self, title: str) -> Mapping[int, list[Run]]:
         return self.steps.get(title, {})
 
-    def oldest(self, title: str, keep_last: int | None) -> int:
-        """The first batch whose keys a step still remembers, so that the younger ones hold at least so many."""
-        return oldest_batch(self.ages.get(title, {}), keep_last)
-
 
 @dataclass(frozen=True)
 class Contents:
