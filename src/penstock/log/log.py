@@ -201,7 +201,7 @@ class Log(Closing):
         return [*self._groups.findings, *self._identities.findings, *found]
 
     def statistics(self) -> Statistics:
-        partitions = tuple(partition_statistics(one, self.settings) for one in list(self._partitions.values()))
+        partitions = tuple(partition_statistics(one) for one in list(self._partitions.values()))
         return Statistics(partitions, *self.rounds)
 
     def places(self) -> list[tuple[str, int]]:
@@ -209,7 +209,7 @@ class Log(Closing):
         return sorted(self._partitions)
 
     def partition_statistics(self, topic: str, partition: int) -> PartitionStatistics:
-        return partition_statistics(self._partition(topic, partition), self.settings)
+        return partition_statistics(self._partition(topic, partition))
 
     @property
     def rounds(self) -> tuple[int, int]:
