@@ -219,15 +219,16 @@ def positions(order: pa.StructArray) -> tuple[Numbers, ...]:
     return source, _ranks(order.field(TOPIC)), partition, offset
 
 
-def with_number(paths: pa.ListArray, numbers: Numbers) -> pa.ListArray:
-    """Every path with one more number behind it."""
-    lengths = paths.value_lengths().to_numpy(zero_copy_only=False)
-    ends = np.cumsum(lengths + 1)
-    values = np.empty(ends[-1] if len(ends) else 0, np.int32)
+def with_one_more(lists: pa.ListArray, added: pa.Array) -> pa.ListArray:
+    """Every list, null or not, with one value more behind it."""
+    lengths = lists.value_lengths().fill_null(0).to_numpy()
+    values, ends = pa.concat_arrays([lists.flatten(), added]), np.cumsum(lengths + 1)
     is_last = np.zeros(len(values), bool)
     is_last[ends - 1] = True
-    values[is_last], values[~is_last] = numbers, paths.flatten().to_numpy()
-    return pa.ListArray.from_arrays(pa.array(np.append(0, ends).astype(np.int32)), pa.array(values), type=PATH)
+    order = np.empty(len(values), np.int64)
+    order[~is_last], order[is_last] = np.arange(lengths.sum()), np.arange(lengths.sum(), len(values))
+    offsets = pa.array(np.append(0, ends).astype(np.int32))
+    return pa.ListArray.from_arrays(offsets, values.take(pa.array(order)), type=lists.type)
 
 
 def _ranks(texts: pa.Array) -> Numbers:

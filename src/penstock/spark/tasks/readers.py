@@ -57,7 +57,7 @@ class SourceReader:
 
     def entering(self, piece: Any) -> Iterator[Entering]:
         for arrived in self.pieces.blocks(piece):
-            yield Entering(self.route, *self.decode(arrived.of_source(self.number)))
+            yield Entering(self.route, *self.decode(replace(arrived, source=self.number)))
 
 
 @dataclass(frozen=True)
