@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from penstock.durable import write_whole
 from penstock.errors import BadEndpoint, BadFile
 from penstock.summary import Latency, Summary
 
@@ -128,12 +128,8 @@ class Export:
 
 def _replace(path: str, text: str) -> None:
     """Whoever reads the file sees all of the old text or all of the new."""
-    directory, name = os.path.split(path)
-    temporary = os.path.join(directory, f".{name}.{os.getpid()}")
     try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
+        write_whole(path, text.encode(), lasting=False)
     except OSError as error:
         raise BadFile(f"cannot write {path}: {error.strerror}") from None
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from penstock.durable import write_whole
+
 
 class Planned(msgspec.Struct, frozen=True):
     """A batch has what is behind `start`, up to `end`."""
@@ -21,7 +23,7 @@ class Planned(msgspec.Struct, frozen=True):
 
 
 class Handover:
-    """Of one source of a stream, by its number. What an earlier process left there is forgotten."""
+    """Of one source of a stream, by its number. What an earlier process left there is forgotten, and need not last."""
 
     def __init__(self, directory: str, number: int) -> None:
         self.planned, self.count = (os.path.join(directory, f"{number}.{kind}") for kind in ("planned", "count"))
@@ -32,7 +34,7 @@ class Handover:
                 os.remove(path)
 
     def plan(self, start: dict[str, Any], end: dict[str, Any]) -> None:
-        _write(self.planned, msgspec.json.encode(Planned(start, end)))
+        write_whole(self.planned, msgspec.json.encode(Planned(start, end)), lasting=False)
 
     def take(self) -> Planned | None:
         """What the batch that begins now has; None if there is nothing new for it, and Spark has not asked."""
@@ -47,17 +49,10 @@ class Handover:
         return planned
 
     def counted(self, messages: int) -> None:
-        _write(self.count, str(messages).encode())
+        write_whole(self.count, str(messages).encode(), lasting=False)
 
     def messages(self) -> int:
         """How many the batch had, as far as they are counted."""
         with suppress(FileNotFoundError), open(self.count, encoding="utf-8") as file:
             return int(file.read())
         return 0
-
-
-def _write(path: str, content: bytes) -> None:
-    """Whoever reads it sees all of it; a crash may lose it, as it is of no use to another process."""
-    with open(f"{path}.new", "wb") as file:
-        file.write(content)
-    os.replace(f"{path}.new", path)

@@ -68,14 +68,11 @@ class Contents:
 class StateTable:
     """A directory with a manifest per batch, a clock per batch, and the files that the manifests name."""
 
-    def __init__(
-        self, directory: str, on_stop: str, buckets: int | None = None, keep_last: Mapping[str, int] | None = None
-    ) -> None:
-        """Into so many `buckets` keys are divided from the first batch on; another number later on is an error.
-
-        `keep_last`: the steps that remember so many keys, by title; for them the keys of each batch are counted.
-        """
-        self.directory, self.on_stop, self.keep_last = directory, on_stop, dict(keep_last or {})
+    def __init__(self, directory: str, on_stop: str, buckets: int | None = None) -> None:
+        """Into so many `buckets` keys are divided from the first batch on; another number later on is an error."""
+        self.directory, self.on_stop = directory, on_stop
+        self.keep_last: dict[str, int] = {}
+        """The steps that remember so many keys, by title; for them the keys of each batch are counted."""
         self.titles: frozenset[str] | None = None  # of the app, if known: other steps are forgotten
         os.makedirs(self._runs, exist_ok=True)
         newest = self._newest(None)
