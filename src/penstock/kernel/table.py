@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.endpoints.searchable import piece
 from penstock.envelope import (
     ADMITTED,
     ATTACHMENTS,
@@ -248,5 +249,4 @@ def in_one_piece(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def flat(rows: pa.Table, name: str) -> pa.Array:
-    column = rows.column(name)
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return piece(rows.column(name))

@@ -152,7 +152,7 @@ class EnrichFromTable(Node):
 
 
 def _write_table(table: LookupTable) -> dict[str, object]:
-    path = getattr(table, "path", None) or (table.name if os.path.isfile(table.name) else None)
+    path = table.path or (table.name if os.path.isfile(table.name) else None)
     if path is None:
         raise BadEndpoint(f"the table {table} was not read from a file and cannot be written as YAML", None,
                           "save it as .csv, .parquet or .jsonl and read it with lookup_table(path, key)")  # fmt: skip
