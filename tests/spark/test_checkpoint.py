@@ -148,6 +148,13 @@ def test_where_a_stream_begins_may_change_until_its_first_batch(tmp_path: Path) 
     assert beginnings.noted(note) is None
 
 
+def test_the_beginning_that_an_older_version_noted_still_counts(tmp_path: Path) -> None:
+    note = tmp_path / "intake.start"
+    note.write_text('{"0": 5}')
+    beginnings.settle(str(note), "intake", "orders", "latest", has_batches=False)
+    assert beginnings.noted(str(note)) == beginnings.Beginning({"0": 5})
+
+
 def test_a_stream_keeps_the_number_of_its_buckets(spark: SparkSession, tmp_path: Path) -> None:
     messages = [{"id": number % 4} for number in range(20)]
     route = Route("in", Memory(messages, Json("id BIGINT"))).idempotent(body.id)

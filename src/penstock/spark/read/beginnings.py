@@ -14,11 +14,11 @@ from penstock.errors import ChangedApp
 
 
 class Beginning(msgspec.Struct, frozen=True):
-    """The offset of every partition, and what was asked for."""
+    """The offset of every partition; who asked for it is not known of streams that an older version began."""
 
     offsets: dict[str, int]
-    topic: str
-    start: str
+    topic: str | None = None
+    start: str | None = None
     identity: str = ""
 
 
@@ -28,7 +28,8 @@ def noted(path: str) -> Beginning | None:
             content = file.read()
     except FileNotFoundError:
         return None
-    return msgspec.json.decode(content, type=Beginning)
+    found = msgspec.json.decode(content)
+    return msgspec.convert(found if "offsets" in found else {"offsets": found}, Beginning)
 
 
 def note(path: str, beginning: Beginning) -> None:
@@ -44,7 +45,7 @@ def settle(path: str, route: str, topic: str, start: str, has_batches: bool) -> 
     Another `start` means nothing to a stream that has begun: it goes on where it is.
     """
     known = noted(path)
-    if known is None:
+    if known is None or known.topic is None:
         return
     if has_batches and known.topic != topic:
         raise ChangedApp(f"route {route!r} reads topic {topic!r} now, and the checkpoint is of topic {known.topic!r}",

@@ -8,6 +8,7 @@ from dataclasses import astuple, dataclass, replace
 from functools import cache
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -162,9 +163,13 @@ class LogStream(OffsetStream):
 
     def _check_same(self, identity: str) -> None:
         """Offsets are those of one topic: another one that has its name now is not read on from there."""
-        if not self.identity:
-            known = beginnings.noted(self.note)
-            self.identity = (known.identity if known is not None else "") or identity
+        known = None if self.identity else beginnings.noted(self.note)
+        if known is not None:
+            self.identity = known.identity
+        if not self.identity and identity:
+            self.identity = identity
+            if known is not None:  # an earlier version noted where it began, and not with which topic
+                beginnings.note(self.note, msgspec.structs.replace(known, identity=identity))
         if identity and identity != self.identity:
             raise BadEndpoint(f"the stream has read a topic {self.topic!r} that was deleted; another has its name now",
                               fix="start with a new checkpoint, to read the new one from its beginning")  # fmt: skip
