@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.errors import BadSchema
@@ -14,6 +15,7 @@ from penstock.formats.arrow import arrow_type
 from penstock.formats.compiled import columns, machinecode
 from penstock.formats.compiled.machinecode import Switch
 from penstock.formats.json import decode
+from penstock.formats.jsonarrays import Texts
 from penstock.formats.jsonbatch import decode_by_msgspec, with_refused
 from penstock.schema import VARIANT, Array, Map, Struct, Type, schema
 from penstock.spark.read.lines import lines_by_arrow, lines_by_machine_code
@@ -97,6 +99,19 @@ def writers_agree(data: bytes) -> None:
         assert jsonobjects.write_objects(fields).to_pylist() == expected
 
 
+def joined_texts_are_the_same(data: bytes) -> None:
+    """Machine code and Arrow join texts to arrays alike; every fourth ends one."""
+    texts = pieces(data)
+    array = pa.array([*texts, bytes(64)], pa.binary())  # what stands behind a text is read
+    ends = np.array(sorted({*range(0, len(texts), 4), len(texts)}), np.int64)
+    order = np.arange(len(texts))[::-1].copy()
+    column = Texts([array], [np.arange(len(texts))])
+    by_code = column._by_machine_code(CODE, order, ends, b"[", b"]").to_pylist()
+    begins = [0, *ends[:-1].tolist()]
+    assert by_code == [b"[" + b",".join(texts[::-1][a:b]) + b"]" for a, b in zip(begins, ends.tolist(), strict=True)]
+    assert column.join(order, ends, b"[", b"]").to_pylist() == by_code
+
+
 def lines_are_the_same(data: bytes) -> None:
     expected = [line for line in data.replace(b"\r\n", b"\n").split(b"\n") if line]
     assert lines_by_machine_code(data, CODE).to_pylist() == expected
@@ -130,6 +145,7 @@ _ODD = [b'{"\\u006e":1,"s":"\\ud83d\\ude00"}', b'{"n":01}', b'{"s":"\\ud800"}', 
 PARSERS = [
     Parser(readers_agree, [bytes([number]) + raw for number in range(len(SCHEMAS)) for raw in (*_BODIES, *_ODD)]),
     Parser(writers_agree, [*_TIGHT, b"\xfe".join(_BODIES)]),
+    Parser(joined_texts_are_the_same, [b"\xfe".join(_TIGHT), b"", b"\xfe\xfe"]),
     Parser(lines_are_the_same, [b"\n".join(_TIGHT), b"a\r\n\r\nb\rc\n\n", b""]),
     Parser(inferred_schemas_fit, [*_BODIES, b"\xfe".join(_BODIES), *_ODD]),
 ]

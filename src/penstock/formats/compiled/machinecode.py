@@ -28,10 +28,12 @@ from penstock.errors import BadMachine
 SWITCH_AFTER_BYTES = 32 * 1024 * 1024
 """A process that reads less does not load the machine code: it would cost more than it saves."""
 
-_ARGUMENTS = {"read_bodies": 9, "cut_lines": 4, "write_objects": 6, "add_lengths": 3}
+_ARGUMENTS = {"read_bodies": 9, "cut_lines": 4, "write_objects": 6, "join_texts": 10, "add_lengths": 3}
 """How many each function has; all are 64-bit integers, as is the result."""
 
-_SOURCES = ("layout", "blocks", "numbers", "strings", "body", "lines", "objects", "lengths", "compilation")
+_SOURCES = (
+    "layout", "blocks", "numbers", "strings", "body", "lines", "objects", "joining", "lengths", "compilation"
+)  # fmt: skip
 _DIGEST = 32
 _DAY = 24 * 3600
 
@@ -41,6 +43,7 @@ class MachineCode:
     read_bodies: Callable[..., int]
     cut_lines: Callable[..., int]
     write_objects: Callable[..., int]
+    join_texts: Callable[..., int]
     add_lengths: Callable[..., int]
     engine: Any
     """Owns the memory that the functions are in."""

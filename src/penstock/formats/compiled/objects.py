@@ -19,6 +19,7 @@ from penstock.formats.compiled.blocks import (
 from penstock.formats.compiled.layout import BLOCK
 
 inline = njit(error_model="numpy", forceinline=True)
+apart = njit(error_model="numpy")
 
 _QUOTE, _BACKSLASH, _SPACE, _COMMA, _POINT, _MINUS, _ZERO = (ord(character) for character in '"\\ ,.-0')
 _OPEN, _CLOSE = (ord(character) for character in "{}")
