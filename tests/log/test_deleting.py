@@ -137,16 +137,17 @@ def test_a_process_that_is_killed_while_it_deletes_leaves_the_topic_or_none(tmp_
                 assert not log.groups()
 
 
-def test_a_topic_whose_file_was_mended_by_hand_is_told_from_a_new_one(tmp_path: Path) -> None:
+def test_a_log_of_an_earlier_version_keeps_its_offsets_and_is_told_from_a_new_one(tmp_path: Path) -> None:
     with Log(tmp_path) as log:
         log.create("t")
         filled(log, "t", b"a")
+        log._groups._journal.set(b"g\nt\n0", b"1")
+        log._groups._journal.set(b"g\ngone\n0", b"1")
     file = tmp_path / "topics" / "t" / "topic.json"
     file.write_text(json.dumps({"format": 1, "partitions": 1}))
     with Log(tmp_path) as log:
-        assert log.topics()["t"].identity
-        log.commit("g", "t", 0, 1)
         assert log.groups() == {("g", "t", 0): 1}
+        assert log.topics()["t"].identity
         log.delete("t")
         log.create("t")
         assert log.committed("g", "t", 0) is None

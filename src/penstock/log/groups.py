@@ -26,13 +26,18 @@ class Groups:
             self._found[topic, partition].append(group)
 
     def settle(self, known: Mapping[str, Topic]) -> None:
-        """Forget the offsets of topics that are not there.
+        """Forget the offsets of topics that are not there; those that earlier versions noted are of the ones that are.
 
         A topic is told from another of its name by its identity, so no deletion can leave its offsets to the next.
         """
+        for key, value in self._journal.items():
+            group, topic, partition, *identity = key.decode().split("\n")
+            if topic in known and not identity:
+                self._journal.set(_key(group, known[topic], int(partition)), value)
         kept = {(topic.name, topic.identity) for topic in known.values()}
         parts = {key: key.decode().split("\n") for key, _ in self._journal.items()}
-        self._journal.remove([key for key, (_, topic, _, identity) in parts.items() if (topic, identity) not in kept])
+        self._journal.remove([key for key, (_, topic, _, *identity) in parts.items()
+                              if (topic, "".join(identity)) not in kept])  # fmt: skip
 
     def commit(self, group: str, topic: Topic, partition: int, offset: int, next: int) -> None:
         """`next` is the end of the partition: nobody has read further."""
@@ -65,7 +70,7 @@ class Groups:
     def all(self) -> dict[tuple[str, str, int], int]:
         found = {}
         for key, value in self._journal.items():
-            group, topic, partition, _ = key.decode().split("\n")
+            group, topic, partition, *_ = key.decode().split("\n")
             found[group, topic, int(partition)] = int(value)
         return found
 
