@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from penstock.errors import BadRoute, BudgetExceeded
+from penstock.errors import BadRoute, BudgetExceeded, counted
 
 Budget = int | float
 ON_EXCEPTION = "  | stops on exception"
@@ -49,17 +49,9 @@ def check_batch(app: str, budget: Budget | None, failed: int, messages: int, err
     more = f": {most}" + (", and others" if len(errors) > 3 else "") if most else ""
     allowed = f"the error budget of app {app!r} is {budget_text(budget)}"
     raise BudgetExceeded(
-        f"{_letters(failed)} from {_messages(messages)}, and {allowed}{more}",
+        f"{counted(failed, 'dead letter')} from {counted(messages, 'message')}, and {allowed}{more}",
         fix="nothing of the batch was published: mend the cause and run it again, or raise error_budget",
     )
-
-
-def _letters(count: int) -> str:
-    return "1 dead letter" if count == 1 else f"{count:,} dead letters"
-
-
-def _messages(count: int) -> str:
-    return "1 message" if count == 1 else f"{count:,} messages"
 
 
 def messages_of(received: int, held: int) -> int:

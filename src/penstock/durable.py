@@ -25,16 +25,18 @@ def sync_all(paths: Iterable[str]) -> None:
             list(threads.map(sync, chosen))
 
 
-def write_whole(path: str, content: bytes) -> None:
-    """The file has all of this content or does not exist, whenever the machine stops."""
+def write_whole(path: str, content: bytes, lasting: bool = True) -> None:
+    """The file has all of this content or is as it was, whenever the machine stops; else whenever the process does."""
     directory, name = os.path.split(path)
     temporary = os.path.join(directory, f".{name}.{os.getpid()}")
     with open(temporary, "wb") as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+        if lasting:
+            file.flush()
+            os.fsync(file.fileno())
     os.replace(temporary, path)
-    sync(directory)
+    if lasting:
+        sync(directory)
 
 
 def remove_if_empty(directory: str) -> None:

@@ -148,6 +148,11 @@ class BadMachine(PenstockError):
     """Something the machine lacks: a Java runtime, a package, memory."""
 
 
+def counted(count: int, name: str) -> str:
+    """So many of them, as people say it."""
+    return f"1 {name}" if count == 1 else f"{count:,} {name}s"
+
+
 _MOST_COMPARED = 100
 """Names, those that sort next to the word: comparing takes a tenth of a millisecond each, and a server waits for it."""
 

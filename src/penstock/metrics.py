@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 
+from penstock.durable import write_whole
 from penstock.errors import BadEndpoint, BadFile
 from penstock.summary import Latency, Summary
 
@@ -27,7 +26,7 @@ def exposition(summary: Summary, now: float | None = None) -> str:
     lines: list[str] = []
     for name, kind, meaning, samples in _families(summary, now):
         lines += [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]
-        lines += [f"{name}{suffix}{_labelled(labels)} {value!r}" for suffix, labels, value in samples]
+        lines += [f"{name}{suffix}{labelled(labels)} {value!r}" for suffix, labels, value in samples]
     return "\n".join(lines) + "\n"
 
 
@@ -79,7 +78,9 @@ def _step(title: str) -> Labels:
     return {"route": route, "step": step}
 
 
-def _labelled(labels: Labels) -> str:
+def labelled(labels: Labels) -> str:
+    if not labels:
+        return ""
     return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
 
 
@@ -112,9 +113,7 @@ class Export:
             threading.Thread(target=self.server.serve_forever, name="penstock-metrics", daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failed: object) -> None:
         if self.server is not None:
             self.server.shutdown()
             self.server.server_close()
@@ -129,12 +128,8 @@ class Export:
 
 def _replace(path: str, text: str) -> None:
     """Whoever reads the file sees all of the old text or all of the new."""
-    directory, name = os.path.split(path)
-    temporary = os.path.join(directory, f".{name}.{os.getpid()}")
     try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
+        write_whole(path, text.encode(), lasting=False)
     except OSError as error:
         raise BadFile(f"cannot write {path}: {error.strerror}") from None
 

@@ -8,7 +8,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import ArrayType, BooleanType, DoubleType, LongType, MapType, StringType, StructType
 
 from penstock.errors import BadSchema
-from penstock.formats import Csv, Format, Json, Malformed, Text, Xml, base, by_name
+from penstock.formats import Csv, Format, Json, Malformed, Text, Xml, base
 from penstock.formats.arrow import arrow_type
 from penstock.schema import STRING, schema
 
@@ -34,7 +34,7 @@ def test_types_are_those_that_spark_expects_from_arrow() -> None:
 @pytest.mark.parametrize("of", ALL, ids=lambda of: of.name)
 def test_a_format_can_be_sent_to_an_executor(of: Format) -> None:
     assert pickle.loads(pickle.dumps(of)) == of
-    assert hash(of) == hash(by_name(of.name, "value STRING"))
+    assert hash(pickle.loads(pickle.dumps(of))) == hash(of)
 
 
 @pytest.mark.parametrize("of", ALL, ids=lambda of: of.name)
@@ -55,10 +55,3 @@ def test_a_body_beyond_the_limit_is_refused(of: Format, monkeypatch: pytest.Monk
 def test_only_xml_has_xpath_columns(of: Format) -> None:
     with pytest.raises(BadSchema, match="has no XPath columns"):
         of.decode(b"", of.schema, xpaths=(("//a", STRING),))
-
-
-def test_an_unknown_format_names_the_known_ones() -> None:
-    with pytest.raises(BadSchema, match="did you mean 'json'"):
-        by_name("jsn", "a STRING")
-    with pytest.raises(BadSchema, match="format 'csv' needs a schema"):
-        by_name("csv")

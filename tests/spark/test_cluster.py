@@ -26,7 +26,7 @@ from penstock.formats.compiled import machinecode
 from penstock.route.app import App
 from penstock.route.load import load
 from penstock.spark.archive import archive_options
-from penstock.spark.cluster import Cluster, cluster, processes, start, status, stop
+from penstock.spark.cluster import Cluster, processes, start, status, stop
 from penstock.spark.gateway import spark_environment
 from penstock.spark.java import find_java
 from penstock.testing import Result, run
@@ -165,8 +165,10 @@ def message(number: int) -> str:
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     directory = tmp_path_factory.mktemp("cluster")
-    with cluster(directory) as found:
-        yield found
+    try:
+        yield start(directory)
+    finally:
+        stop(directory)
     assert processes(directory) == {}
     # The Python workers notice that their executor has gone.
     deadline = time.monotonic() + 30

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.output import say
+from penstock.errors import counted
 
 if TYPE_CHECKING:
     from penstock.spark.cluster import Cluster
@@ -76,7 +77,6 @@ def _ended_by_sigterm() -> Iterator[None]:
 def _describe(found: Cluster) -> None:
     say(f"master   {found.master}")
     for worker in found.workers:
-        cores = "1 core" if worker.cores == 1 else f"{worker.cores} cores"
-        say(f"worker   {cores}, {worker.megabytes} MB" if worker.alive else "worker   lost")
+        say(f"worker   {counted(worker.cores, 'core')}, {worker.megabytes} MB" if worker.alive else "worker   lost")
     say(f"page     {found.web}")
     say(f"logs     {found.directory}")

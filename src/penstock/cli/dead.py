@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.dead_replay import aligned, replay, say_unfinished
-from penstock.cli.output import say
+from penstock.cli.dead_replay import replay, say_unfinished
+from penstock.cli.output import aligned, say
 from penstock.errors import BadEndpoint
 
 if TYPE_CHECKING:

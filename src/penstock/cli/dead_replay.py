@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.output import say
+from penstock.cli.output import aligned, say
 from penstock.cli.progress import Progress
-from penstock.errors import BadEndpoint, BadFile
+from penstock.errors import BadEndpoint, BadFile, counted
 
 if TYPE_CHECKING:
     from penstock.dead.letter import Letter
@@ -106,7 +105,7 @@ def _foretell(known: Outlook, store: Store) -> None:
         rows = [("letters", "died at", "error", "enters at")]
         rows += [(f"{count:,}", *about) for about, count in sorted(known.places.items())]
         say(aligned(rows))
-        coming = f"{_letters(len(known.taken))} would come again as {_messages(known.messages)}"
+        coming = f"{_letters(len(known.taken))} would come again as {counted(known.messages, 'message')}"
         say(f"{coming}{_left_out(known)}" if known.taken else f"nothing to replay{_left_out(known)}")
     else:
         say("nothing to replay")
@@ -117,12 +116,6 @@ def say_unfinished(store: Store) -> None:
     for one in store.replays():
         if one.pending:
             say(f"replay {one.key} was interrupted: the next penstock dead replay finishes it")
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    padded = ([f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)] for row in rows)
-    return "\n".join("  ".join(row).rstrip() for row in padded)
 
 
 def _entrance(at: At, body: str | None) -> str:
@@ -137,8 +130,4 @@ def _left_out(known: Outlook) -> str:
 
 
 def _letters(count: int) -> str:
-    return "1 dead letter" if count == 1 else f"{count:,} dead letters"
-
-
-def _messages(count: int) -> str:
-    return "1 message" if count == 1 else f"{count:,} messages"
+    return counted(count, "dead letter")

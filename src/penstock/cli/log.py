@@ -25,10 +25,10 @@ from penstock.cli.log_options import (
     token_of,
     topic_of,
 )
-from penstock.cli.log_output import show, times
+from penstock.cli.log_output import show
 from penstock.cli.output import complain, say
 from penstock.cli.stopping import Stopping
-from penstock.errors import BadEndpoint, BadExpression
+from penstock.errors import BadEndpoint, BadExpression, counted
 from penstock.log.numbers import whole_number
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def push(
             producer.send(topic, value, key=key, partition=partition)
             count += 1
         producer.flush()
-    say(f"pushed {times(count, 'message')} to {topic}: {acknowledge}")
+    say(f"pushed {counted(count, 'message')} to {topic}: {acknowledge}")
 
 
 @commands.command()
@@ -229,9 +229,9 @@ def check(
             say(f"note: {note}")
         for damage in found.damages:
             say(f"damaged: {damage}")
-        verdict = "sound" if found.is_sound else f"{times(len(found.damages), 'place')} damaged"
-        say(f"{verdict}: {times(found.topics, 'topic')}, {times(found.partitions, 'partition')}, "
-            f"{times(found.segments, 'segment')}, {times(found.messages, 'message')}, {found.bytes:,} bytes")
+        verdict = "sound" if found.is_sound else f"{counted(len(found.damages), 'place')} damaged"
+        say(f"{verdict}: {counted(found.topics, 'topic')}, {counted(found.partitions, 'partition')}, "
+            f"{counted(found.segments, 'segment')}, {counted(found.messages, 'message')}, {found.bytes:,} bytes")
     if not found.is_sound:
         raise typer.Exit(1)
 

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.output import say, visible
+from penstock.cli.output import aligned, say, visible
 
 if TYPE_CHECKING:
     from penstock.log.client.cursors import Message
@@ -53,14 +53,8 @@ def _seconds(value: float | None) -> str:
 
 def table(rows: list[dict[str, Any]]) -> str:
     cells = [[name.replace("_", " ") for name in rows[0]], *([_cell(value) for value in row.values()] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-                     for row in cells)  # fmt: skip
+    return aligned(cells)
 
 
 def _cell(value: Any) -> str:
     return f"{value:.0f}" if isinstance(value, float) else str(value)
-
-
-def times(count: int, name: str) -> str:
-    return f"1 {name}" if count == 1 else f"{count:,} {name}s"

@@ -19,9 +19,9 @@ from penstock.cli.log_options import (
     address_of,
     topic_of,
 )
-from penstock.cli.log_output import statistics, table, times
+from penstock.cli.log_output import statistics, table
 from penstock.cli.output import say
-from penstock.errors import BadEndpoint
+from penstock.errors import BadEndpoint, counted
 from penstock.log.numbers import whole_number
 
 Most = Annotated[int | None, typer.Option("--most", "-n", min=1, help="At most so many; else all.")]
@@ -69,14 +69,14 @@ def delete(
     with Catalogue(address_of(server, token, token_file, authority)) as catalogue:
         found = catalogue.topic(topic)
         places = [(topic, number) for number in range(found.partitions)]
-        count = sum(ends.next - ends.first for _, _, ends in catalogue.ends(places))
+        lost = counted(sum(ends.next - ends.first for _, _, ends in catalogue.ends(places)), "message")
         if not yes:
             if not sys.stdin.isatty():
-                raise BadEndpoint(f"topic {topic!r} has {times(count, 'message')}, and nobody is here to confirm", None,
+                raise BadEndpoint(f"topic {topic!r} has {lost}, and nobody is here to confirm", None,
                                   "say --yes")  # fmt: skip
-            typer.confirm(f"Delete topic {topic} with {times(count, 'message')}, for good?", abort=True)
+            typer.confirm(f"Delete topic {topic} with {lost}, for good?", abort=True)
         catalogue.delete(found)
-    say(f"deleted {topic}: {times(count, 'message')}")
+    say(f"deleted {topic}: {lost}")
 
 
 def stats(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -36,6 +37,13 @@ def write(path: str, text: str) -> None:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadFile(f"cannot write {path}: {error.strerror}") from None
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Cells under each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    padded = ([f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)] for row in rows)
+    return "\n".join("  ".join(row).rstrip() for row in padded)
 
 
 def is_terminal() -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from penstock.cli.output import is_terminal
@@ -27,9 +26,7 @@ class Progress:
             self.status.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failed: object) -> None:
         if self.status is not None:
             self.status.stop()
 

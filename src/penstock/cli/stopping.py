@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-from types import TracebackType
 from typing import Any
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
@@ -29,9 +28,7 @@ class Stopping:
         while not set(_STOPPING) & set(self._reading.recv(4096)):
             pass
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failed: object) -> None:
         signal.set_wakeup_fd(self._descriptor)
         for number, handler in self._handlers.items():
             signal.signal(number, handler)

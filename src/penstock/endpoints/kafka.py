@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import ClassVar
 
 from penstock.delivery import IN_ORDER
 from penstock.endpoints.base import Sink, Source
+from penstock.endpoints.variables import VARIABLE, filled
 from penstock.errors import BadEndpoint
 from penstock.formats import Format, Text
 
@@ -17,7 +17,6 @@ LOCAL = "127.0.0.1:9092"
 EARLIEST, LATEST = "earliest", "latest"
 Offsets = str | Mapping[int, int] | tuple[tuple[int, int], ...]
 
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
 _SECRET = re.compile(r"password|secret|token|oauthbearer\.config|\.pem$")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _OWN = {
@@ -71,17 +70,12 @@ class KafkaTopic(Source, Sink):
     @property
     def has_secret(self) -> bool:
         """A password is written out in the options, not named as a variable."""
-        return any(_SECRET.search(name) and _VARIABLE.sub("", value) for name, value in _pairs(self.options))
+        return any(_SECRET.search(name) and VARIABLE.sub("", value) for name, value in _pairs(self.options))
 
     def full_options(self) -> tuple[tuple[str, str], ...]:
         """The options with the variables' values: never shown."""
-        return tuple((name, _VARIABLE.sub(self._variable, value)) for name, value in _pairs(self.options))
-
-    def _variable(self, found: re.Match[str]) -> str:
-        if found.group(1) not in os.environ:
-            raise BadEndpoint(f"the options of Kafka topic {self.topic!r} name {found.group()}, which is not set",
-                              fix=f"set the environment variable {found.group(1)}")  # fmt: skip
-        return os.environ[found.group(1)]
+        naming = f"the options of Kafka topic {self.topic!r} name"
+        return tuple((name, filled(value, naming)) for name, value in _pairs(self.options))
 
     @property
     def body_format(self) -> Format:

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from penstock.delivery import IN_ORDER
 from penstock.endpoints.base import Sink, Source
+from penstock.endpoints.variables import VARIABLE, filled
 from penstock.errors import BadEndpoint
 from penstock.formats import Format, Text
 
@@ -16,7 +17,6 @@ LOCAL = "127.0.0.1:19997"
 KEY_HEADER = "key"
 """The header that a message's key becomes, and that becomes the key where headers are kept."""
 
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
 _ADDRESS = re.compile(r"[^/\s]+:\d+")
 
 
@@ -63,15 +63,11 @@ class Log(Source, Sink):
     @property
     def has_secret(self) -> bool:
         """A token is written out, not named as a variable."""
-        return bool(_VARIABLE.sub("", self.token))
+        return bool(VARIABLE.sub("", self.token))
 
     def full_token(self) -> str:
         """The token itself: never shown."""
-        for name in _VARIABLE.findall(self.token):
-            if name not in os.environ:
-                raise BadEndpoint(f"the token of topic {self.topic!r} names ${{{name}}}, which is not set",
-                                  fix=f"set the environment variable {name}")  # fmt: skip
-        return _VARIABLE.sub(lambda found: os.environ[found.group(1)], self.token)
+        return filled(self.token, f"the token of topic {self.topic!r} names")
 
     @property
     def body_format(self) -> Format:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -11,6 +9,7 @@ from typing import ClassVar
 from penstock.delivery import IN_ORDER
 from penstock.endpoints.base import Sink
 from penstock.endpoints.files import APPEND
+from penstock.endpoints.variables import VARIABLE, filled
 from penstock.errors import BadEndpoint
 from penstock.masking import SECRETS, masked
 
@@ -18,7 +17,6 @@ UPSERT = "upsert"
 LONGEST_NAME = 63
 """The bytes of a name that PostgreSQL keeps; it cuts off the rest."""
 
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +59,11 @@ class Postgres(Sink):
     @property
     def has_secret(self) -> bool:
         """A password is written out in the url, not named as a variable."""
-        return any(_VARIABLE.sub("", found.group(2)) for pattern in SECRETS for found in pattern.finditer(self.url))
+        return any(VARIABLE.sub("", found.group(2)) for pattern in SECRETS for found in pattern.finditer(self.url))
 
     def full_url(self) -> str:
         """The url with the variables' values: never shown."""
-        for name in _VARIABLE.findall(self.url):
-            if name not in os.environ:
-                raise BadEndpoint(f"the url of table {self.table!r} names ${{{name}}}, which is not set",
-                                  fix=f"set the environment variable {name}")  # fmt: skip
-        return _VARIABLE.sub(lambda found: os.environ[found.group(1)], self.url)
+        return filled(self.url, f"the url of table {self.table!r} names")
 
     def hide(self, text: str) -> str:
         """The text without this sink's password."""

@@ -169,10 +169,6 @@ def _with_constant(of_text: Callable[..., Column]) -> Callable[..., Column]:
     return apply
 
 
-def _substring(text: Column, start: int, count: int) -> Column:
-    return pc.utf8_slice_codeunits(text, start, start + count)
-
-
 def _join(parts: Column, separator: str) -> Column:
     if isinstance(parts, pa.Scalar) or parts.flatten().null_count:
         raise _NotByArrow
@@ -222,28 +218,20 @@ _PARTS = {"year": pc.year, "quarter": pc.quarter, "month": pc.month, "week": pc.
           "yearday": pc.day_of_year, "hour": pc.hour, "minute": pc.minute, "second": pc.second}  # fmt: skip
 
 
-def _coalesce(*columns: Column) -> Column:
-    return pc.coalesce(*in_common(columns))
-
-
-def _absolute(value: Column) -> Column:
-    return pc.abs_checked(value)
-
-
 _BY_ARROW: dict[str, Callable[..., Column]] = {
     "add": _arithmetic(pc.add_checked, pc.add),
     "subtract": _subtract,
     "multiply": _arithmetic(pc.multiply_checked, pc.multiply),
     "divide": _divide,
     "modulo": _modulo,
-    "absolute": _absolute,
+    "absolute": pc.abs_checked,
     "round": _round,
     "concat": lambda *texts: pc.binary_join_element_wise(*texts, ""),
     "upper": _cased("upper", pc.ascii_upper),
     "lower": _cased("lower", pc.ascii_lower),
     "trim": lambda text: pc.utf8_trim(text, characters=" "),
     "length": lambda text: pc.cast(pc.utf8_length(text), pa.int64()),
-    "substring": _with_constant(_substring),
+    "substring": _with_constant(lambda text, start, count: pc.utf8_slice_codeunits(text, start, start + count)),
     "contains": _with_constant(pc.match_substring),
     "starts_with": _with_constant(pc.starts_with),
     "ends_with": _with_constant(pc.ends_with),
@@ -258,5 +246,5 @@ _BY_ARROW: dict[str, Callable[..., Column]] = {
     "to_double": _to_double,
     "part": _part,
     "truncate": _truncate,
-    "coalesce": _coalesce,
+    "coalesce": lambda *columns: pc.coalesce(*in_common(columns)),
 }

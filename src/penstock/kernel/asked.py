@@ -213,6 +213,4 @@ def _with(table: pa.StructArray, name: str, column: pa.Array) -> pa.StructArray:
     """A table of bodies, none of which is null, with one more column."""
     fields = [table.type.field(index) for index in range(table.type.num_fields)]
     columns = [table.field(index) for index in range(len(fields))]
-    if not columns:
-        return pa.StructArray.from_arrays([column], fields=[pa.field(name, column.type)])
     return pa.StructArray.from_arrays([*columns, column], fields=[*fields, pa.field(name, column.type)])

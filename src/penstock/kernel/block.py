@@ -61,9 +61,6 @@ class Arrived:
                        self.offsets[start : start + length], part(self.times), part(self.headers),
                        part(self.attachments), part(self.ids), fields=part(self.fields))  # fmt: skip
 
-    def of_source(self, number: int) -> Arrived:
-        return replace(self, source=number)
-
     @cached_property
     def sizes(self) -> Numbers:
         """The bytes of each body."""

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.endpoints.searchable import piece
 from penstock.envelope import (
     ADMITTED,
     ATTACHMENTS,
@@ -219,15 +220,16 @@ def positions(order: pa.StructArray) -> tuple[Numbers, ...]:
     return source, _ranks(order.field(TOPIC)), partition, offset
 
 
-def with_number(paths: pa.ListArray, numbers: Numbers) -> pa.ListArray:
+def with_one_more(lists: pa.ListArray, added: pa.Array) -> pa.ListArray:
     """Every path with one more number at its end."""
-    lengths = paths.value_lengths().to_numpy(zero_copy_only=False)
-    ends = np.cumsum(lengths + 1)
-    values = np.empty(ends[-1] if len(ends) else 0, np.int32)
+    lengths = lists.value_lengths().fill_null(0).to_numpy()
+    values, ends = pa.concat_arrays([lists.flatten(), added]), np.cumsum(lengths + 1)
     is_last = np.zeros(len(values), bool)
     is_last[ends - 1] = True
-    values[is_last], values[~is_last] = numbers, paths.flatten().to_numpy()
-    return pa.ListArray.from_arrays(pa.array(np.append(0, ends).astype(np.int32)), pa.array(values), type=PATH)
+    order = np.empty(len(values), np.int64)
+    order[~is_last], order[is_last] = np.arange(lengths.sum()), np.arange(lengths.sum(), len(values))
+    offsets = pa.array(np.append(0, ends).astype(np.int32))
+    return pa.ListArray.from_arrays(offsets, values.take(pa.array(order)), type=lists.type)
 
 
 def _ranks(texts: pa.Array) -> Numbers:
@@ -247,5 +249,4 @@ def in_one_piece(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def flat(rows: pa.Table, name: str) -> pa.Array:
-    column = rows.column(name)
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return piece(rows.column(name))

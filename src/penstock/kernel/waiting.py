@@ -29,7 +29,7 @@ from penstock.kernel.table import (
     history_of,
     parts_from,
 )
-from penstock.plan.plan import Entry, Plan, Scope
+from penstock.plan.plan import Plan
 
 DUE = "due"
 _STEP = b"step"
@@ -52,7 +52,7 @@ class WaitingRoom:
         self.titles = [stage.title for stage in plan.stages()]
         self.places = {stage.title: (stage.route, stage.scope) for stage in plan.stages()}
         self.starts = {stage.title: route.scope for route in plan.routes for stage in route.stages if route.restarts}
-        self.decoders = {scope.number: Decoder(reader_of(plan, stage.route, scope))
+        self.decoders = {scope.number: Decoder(plan.reader(stage.route, scope))
                          for stage in plan.stages() if (scope := stage.scope).raw}  # fmt: skip
 
     def rows(self, waiting: Waiting, now: int, time: datetime) -> pa.Table:
@@ -88,13 +88,6 @@ class WaitingRoom:
         if not scope.raw:
             fields.append(pa.field(FIELDS, arrow_type(scope.wanted)))
         return pa.schema(fields, metadata={_STEP: title.encode()})
-
-
-def reader_of(plan: Plan, route: str, scope: Scope) -> Entry:
-    """How original bodies of a scope are decoded: as the source decodes them that this scope belongs to."""
-    assert scope.format is not None
-    paths = next((entry.paths for entry in plan.entries if entry.scope.number == scope.number), ())
-    return Entry(route, plan.entries[0].source, scope.format, scope, paths)
 
 
 def due_between(rows: pa.Table, since: int, now: int) -> Numbers:

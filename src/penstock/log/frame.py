@@ -172,7 +172,7 @@ class Frame:
         if stop - start == 1 and single.can_cut(self.header):
             return Frame(*single.cut(self.data, self.header, start))
         parts = sections(self.data, self.header)
-        return _made(
+        return Frame(*assembled(
             parts.values.slice(start, stop),
             parts.keys and parts.keys.slice(start, stop),
             parts.headers and parts.headers.slice(start, stop),
@@ -181,7 +181,7 @@ class Frame:
             self.first + start if parts.offsets is None else int(parts.offsets[start]),
             None if parts.offsets is None else parts.offsets[start:stop],
             self.header.durable,
-        )
+        ))  # fmt: skip
 
     def take(self, mask: npt.NDArray[np.bool_]) -> Frame | None:
         """The messages whose place in `mask` is true, with their offsets; None if there are none."""
@@ -191,9 +191,9 @@ class Frame:
             return None
         parts, offsets = sections(self.data, self.header), self.offsets[mask]
         runs = [Run(NOBODY, 0, 0, len(offsets))]
-        return _made(parts.values.take(mask), parts.keys and parts.keys.take(mask),
-                          parts.headers and parts.headers.take(mask), self.times[mask], runs, int(offsets[0]),
-                          offsets, self.header.durable)  # fmt: skip
+        return Frame(*assembled(parts.values.take(mask), parts.keys and parts.keys.take(mask),
+                                parts.headers and parts.headers.take(mask), self.times[mask], runs, int(offsets[0]),
+                                offsets, self.header.durable))  # fmt: skip
 
     def within(self, offset: int, most_bytes: int, most_messages: int | None = None) -> Frame:
         """The messages from `offset` on, at least one, whose values, keys and headers fit into `most_bytes`."""
@@ -239,7 +239,7 @@ class Frame:
             raise BadFrame("a message without a value", None, "give b'' for an empty one")
         check_sizes(value_column, key_column, header_column)
         runs = [Run(producer, sequence, epoch, len(values))]
-        return _made(value_column, key_column, header_column, stamps, runs, base, None, 0)
+        return Frame(*assembled(value_column, key_column, header_column, stamps, runs, base, None, 0))
 
     @staticmethod
     def join(frames: Sequence[Frame]) -> Frame:
@@ -263,7 +263,8 @@ class Frame:
         times: Integers | int = frames[0].header.earliest
         if any(frame.header.earliest != times or frame.header.latest != times for frame in frames):
             times = np.concatenate([frame.times for frame in frames])
-        return _made(values, keys, headers, times, runs, frames[0].first, None, frames[-1].header.durable)
+        durable = frames[-1].header.durable
+        return Frame(*assembled(values, keys, headers, times, runs, frames[0].first, None, durable))
 
     @staticmethod
     def of_singles(frames: Sequence[Frame], base: int, durable: int) -> Frame:
@@ -284,16 +285,3 @@ class Frame:
         if not trusted and not (single.is_single(header) and single.is_sound(frame.data, header)):
             check_structure(frame.data, header)
         return frame
-
-
-def _made(
-    values: Column,
-    keys: Column | None,
-    headers: Column | None,
-    times: Integers | int,
-    runs: Sequence[Run],
-    base: int,
-    offsets: Integers | None,
-    durable: int,
-) -> Frame:
-    return Frame(*assembled(values, keys, headers, times, runs, base, offsets, durable))

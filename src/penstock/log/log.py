@@ -10,6 +10,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import MappingProxyType
 
+from penstock.log.closing import Closing
 from penstock.log.errors import BadSettings, LogClosed, NotAcknowledged, UnknownTopic
 from penstock.log.frame import Frame
 from penstock.log.groups import Groups
@@ -31,7 +32,7 @@ from penstock.log.waiting import Answer
 MOST_BYTES = 1 << 20
 
 
-class Log:
+class Log(Closing):
     """The log in a directory. Any number of threads may use it, but one process at a time.
 
     Every error that a caller can cause is a `LogError` and is raised at once, or is the future's exception.
@@ -203,7 +204,7 @@ class Log:
         return [*self._groups.findings, *self._identities.findings, *found]
 
     def statistics(self) -> Statistics:
-        partitions = tuple(partition_statistics(one, self.settings) for one in list(self._partitions.values()))
+        partitions = tuple(partition_statistics(one) for one in list(self._partitions.values()))
         return Statistics(partitions, *self.rounds)
 
     def places(self) -> list[tuple[str, int]]:
@@ -211,7 +212,7 @@ class Log:
         return sorted(self._partitions)
 
     def partition_statistics(self, topic: str, partition: int) -> PartitionStatistics:
-        return partition_statistics(self._partition(topic, partition), self.settings)
+        return partition_statistics(self._partition(topic, partition))
 
     @property
     def rounds(self) -> tuple[int, int]:
@@ -240,12 +241,6 @@ class Log:
         self._lock.close()
         if errors:
             raise errors[0]
-
-    def __enter__(self) -> Log:
-        return self
-
-    def __exit__(self, *failed: object) -> None:
-        self.close()
 
     def _open(self, topic: Topic) -> None:
         numbers = [number for number in range(topic.partitions) if (topic.name, number) not in self._partitions]

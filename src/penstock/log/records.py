@@ -13,7 +13,7 @@ class Topic:
     name: str
     partitions: int
     identity: str = ""
-    """Which of the topics of this name it is, if others were deleted. Logs of earlier versions do not say."""
+    """Which of the topics of this name it is, if others were deleted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from dataclasses import replace
 from penstock.log.levels.level import Ring
 from penstock.log.partition import Partition
 from penstock.log.records import LevelStatistics, PartitionStatistics
-from penstock.log.settings import Settings, Violation
+from penstock.log.settings import Violation
 
 
-def partition_statistics(partition: Partition, settings: Settings) -> PartitionStatistics:
+def partition_statistics(partition: Partition) -> PartitionStatistics:
     throughput = partition.bytes_in / max(time.monotonic() - partition.opened, 1e-6)
     store = partition.store
     return PartitionStatistics(

@@ -60,7 +60,7 @@ class Topics:
         return self._write(Topic(name, partitions, secrets.token_hex(8)))
 
     def identify(self) -> None:
-        """Give topics of earlier versions what tells them from others of their name. Only who has the lock may."""
+        """Give topics whose file was mended by hand what tells them from others. Only who has the lock may."""
         for topic in list(self.known.values()):
             if not topic.identity:
                 self._write(replace(topic, identity=secrets.token_hex(8)))

@@ -70,20 +70,21 @@ class Waiting:
         readable = 0
         while self._queue and is_done(self._queue[0].end, self._queue[0].mode):
             readable = self._queue.popleft().end
-        if done:
-            answered = set(map(id, done))
-            self._repeated = [waiter for waiter in self._repeated if id(waiter) not in answered]
-            self._queue = deque(replace(one, future=None) if id(one) in answered else one for one in self._queue)
+        self._forget(done)
         return done, readable
 
     def overdue(self, before: float) -> list[Waiter]:
         """The pushes that have waited since before then; their messages keep their place, unanswered."""
         late = [waiter for waiter in self if waiter.future is not None and waiter.since < before]
-        if late:
-            gone = set(map(id, late))
+        self._forget(late)
+        return late
+
+    def _forget(self, answered: list[Waiter]) -> None:
+        """They wait no more, and keep their place in the order."""
+        if answered:
+            gone = set(map(id, answered))
             self._repeated = [waiter for waiter in self._repeated if id(waiter) not in gone]
             self._queue = deque(replace(one, future=None) if id(one) in gone else one for one in self._queue)
-        return late
 
     def failed(self, kept: int, cut: int) -> list[Waiter]:
         """The pushes behind `kept`, which fail; messages up to `cut` stay, behind the pushes that still wait."""

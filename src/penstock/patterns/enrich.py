@@ -15,10 +15,10 @@ from penstock.expr.text import to_text
 from penstock.expr.types import type_of
 from penstock.patterns.drawing import arrow, box, square
 from penstock.patterns.node import DEAD, EXPRESSION, Node, Paths, read_paths
-from penstock.patterns.translate import Mappings, is_wanted, mapped, mapping_text, mapping_tuple
+from penstock.patterns.translate import Mapped, mapped, mapping_tuple
 from penstock.patterns.verb import Verb
-from penstock.schema import VARIANT, DecimalType, Path, Struct, inside
-from penstock.yaml.writing import given, unless, write_expression, write_mapping
+from penstock.schema import VARIANT, DecimalType, Path, Struct
+from penstock.yaml.writing import given, unless, write_expression
 
 if TYPE_CHECKING:
     from penstock.yaml.item import Item
@@ -68,40 +68,23 @@ def _kept_below(path: Path, body: Struct, targets: Targets) -> Iterator[Path]:
 
 
 @dataclass(frozen=True, slots=True)
-class Enrich(Node):
-    mappings: Mappings
-
+class Enrich(Mapped):
     verb: ClassVar[str] = "enrich"
     pattern: ClassVar[str] = "content enricher"
-    template: ClassVar[str] = EXPRESSION
     icon: ClassVar[str] = _ICON
-    rewrites: ClassVar[bool] = True
-
-    def expressions(self) -> tuple[Expr, ...]:
-        return tuple(value for _, value in self.mappings)
-
-    def used(self, wanted: Struct) -> tuple[Expr, ...]:
-        return tuple(value for target, value in self.mappings if inside(wanted, target) is not None)
 
     def output(self, body: Struct) -> Struct:
         return _enriched(body, mapped(self.mappings, body), self._targets())
 
     def requires(self, wanted: Paths, body: Struct) -> Paths:
-        used = tuple(value for target, value in self.mappings if is_wanted(target, wanted))
-        return _kept(wanted, body, self._targets()) | read_paths(used)
+        return _kept(wanted, body, self._targets()) | Mapped.requires(self, wanted, body)
 
     def _targets(self) -> Targets:
         return tuple(target for target, _ in self.mappings)
 
-    def detail(self) -> str:
-        return mapping_text(self.mappings)
-
     @classmethod
     def read(cls, item: Item) -> Node:
         return enrich(item.expressions())
-
-    def write(self) -> object:
-        return write_mapping((".".join(target), value) for target, value in self.mappings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +152,7 @@ class EnrichFromTable(Node):
 
 
 def _write_table(table: LookupTable) -> dict[str, object]:
-    path = getattr(table, "path", None) or (table.name if os.path.isfile(table.name) else None)
+    path = table.path or (table.name if os.path.isfile(table.name) else None)
     if path is None:
         raise BadEndpoint(f"the table {table} was not read from a file and cannot be written as YAML", None,
                           "save it as .csv, .parquet or .jsonl and read it with lookup_table(path, key)")  # fmt: skip

@@ -23,13 +23,12 @@ Mappings = tuple[tuple[tuple[str, ...], Expr], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Translate(Node):
+class Mapped(Node):
+    """A step that makes fields of expressions."""
+
     mappings: Mappings
 
-    verb: ClassVar[str] = "translate"
-    pattern: ClassVar[str] = "message translator"
     template: ClassVar[str] = EXPRESSION
-    icon: ClassVar[str] = '<path d="M14,8 V36 L32,22 Z"/><path d="M50,8 V36 L32,22 Z" class="full"/>'
     rewrites: ClassVar[bool] = True
 
     def expressions(self) -> tuple[Expr, ...]:
@@ -42,17 +41,24 @@ class Translate(Node):
         return mapped(self.mappings, body)
 
     def requires(self, wanted: Paths, body: Struct) -> Paths:
-        return read_paths(tuple(value for target, value in self.mappings if is_wanted(target, wanted)))
+        return read_paths(tuple(value for target, value in self.mappings if _is_wanted(target, wanted)))
 
     def detail(self) -> str:
-        return mapping_text(self.mappings)
+        return ", ".join(f"{'.'.join(map(quote_name, target))} = {to_text(value)}" for target, value in self.mappings)
+
+    def write(self) -> object:
+        return write_mapping((".".join(target), value) for target, value in self.mappings)
+
+
+@dataclass(frozen=True, slots=True)
+class Translate(Mapped):
+    verb: ClassVar[str] = "translate"
+    pattern: ClassVar[str] = "message translator"
+    icon: ClassVar[str] = '<path d="M14,8 V36 L32,22 Z"/><path d="M50,8 V36 L32,22 Z" class="full"/>'
 
     @classmethod
     def read(cls, item: Item) -> Node:
         return translate(item.expressions())
-
-    def write(self) -> object:
-        return write_mapping((".".join(target), value) for target, value in self.mappings)
 
 
 def translate(mappings: Mapping[str, object]) -> Translate:
@@ -87,12 +93,8 @@ def mapped(mappings: Mappings, body: Struct) -> Struct:
     return result
 
 
-def is_wanted(target: tuple[str, ...], wanted: Paths) -> bool:
+def _is_wanted(target: tuple[str, ...], wanted: Paths) -> bool:
     return any(path[: len(target)] == target or target[: len(path)] == path for path in wanted)
-
-
-def mapping_text(mappings: Mappings) -> str:
-    return ", ".join(f"{'.'.join(map(quote_name, target))} = {to_text(value)}" for target, value in mappings)
 
 
 class TranslateVerb(Verb):

@@ -24,7 +24,7 @@ def stages_after(plan: Plan, stage: Stage) -> Iterator[Stage]:
 
 
 def _after(plan: Plan, stage: Stage, seen: set[str]) -> Iterator[Stage]:
-    route = next(route for route in plan.routes if route.name == stage.route)
+    route = plan.route(stage.route)
     rest = route.stages[route.stages.index(stage) + 1 :]
     yield from rest
     channels = [channel for each in (stage, *rest) for channel in each.node.sends_to()]
@@ -32,6 +32,6 @@ def _after(plan: Plan, stage: Stage, seen: set[str]) -> Iterator[Stage]:
         reader = plan.readers.get(channel)
         if reader is not None and reader not in seen:
             seen.add(reader)
-            first = next(route for route in plan.routes if route.name == reader).stages[0]
+            first = plan.route(reader).stages[0]
             yield first
             yield from _after(plan, first, seen)

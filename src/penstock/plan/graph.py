@@ -91,7 +91,7 @@ def _target(plan: Plan, channel: str) -> str:
     reader = plan.readers.get(channel)
     if reader is None:
         return f"sink {channel}"
-    first = next(route for route in plan.routes if route.name == reader).stages[0]
+    first = plan.route(reader).stages[0]
     return _target(plan, first.node.channel) if isinstance(first.node, To) else first.title
 
 

@@ -130,3 +130,12 @@ class Plan:
 
     def stages(self) -> tuple[Stage, ...]:
         return tuple(stage for route in self.routes for stage in route.stages)
+
+    def route(self, name: str) -> PlannedRoute:
+        return next(route for route in self.routes if route.name == name)
+
+    def reader(self, route: str, scope: Scope) -> Entry:
+        """How bodies of a scope are read that are as they came: as the source does it whose scope it is."""
+        assert scope.format is not None
+        paths = next((entry.paths for entry in self.entries if entry.scope.number == scope.number), ())
+        return Entry(route, self.entries[0].source, scope.format, scope, paths)

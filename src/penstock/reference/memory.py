@@ -19,7 +19,7 @@ def forgotten_by(plan: Plan, letter: DeadLetter, stage: Stage) -> Stage:
     key, going back would repeat what was done, or end there: then the message goes on behind it. A message that failed
     at a later try has failed in a later batch than the one in which it was let through: its key is kept.
     """
-    route = next(route for route in plan.routes if route.name == stage.route)
+    route = plan.route(stage.route)
     if route.waits and letter.attempt > 1:
         return stage
     found, forgot = stage, False
@@ -37,7 +37,7 @@ def forgotten_by(plan: Plan, letter: DeadLetter, stage: Stage) -> Stage:
 def _way_back(plan: Plan, stage: Stage) -> Iterator[Stage]:
     """The steps that a message has passed before, as far as that can be told, the last one first."""
     while True:
-        route = next(route for route in plan.routes if route.name == stage.route)
+        route = plan.route(stage.route)
         yield from reversed(route.stages[: route.stages.index(stage)])
         channels = [channel for channel, reader in plan.readers.items() if reader == route.name]
         senders = [one for one in plan.stages() if any(channel in one.node.sends_to() for channel in channels)]

@@ -38,10 +38,6 @@ class Entrance:
     carrier: bytes
     stage: Stage | None = None
 
-    @property
-    def tried(self) -> tuple[str, int]:
-        return self.message.journey.tried
-
 
 def entrances(plan: Plan, letters: Iterable[DeadLetter], at: str = STEP, source: str | None = None) -> list[Entrance]:
     """Where dead letters go on, in the order of their source; raises for the first that cannot.
@@ -86,9 +82,7 @@ def _at_step(plan: Plan, letter: DeadLetter, number: int) -> Entrance:
     stage = forgotten_by(plan, letter, stage)
     scope, message = stage.scope, letter.message
     if scope.format is not None:
-        paths = next((entry.paths for entry in plan.entries if entry.scope.number == scope.number), ())
-        reader = Entry(stage.route, plan.entries[0].source, scope.format, scope, paths)
-        carrier = message.raw
+        reader, carrier = plan.reader(stage.route, scope), message.raw
     else:
         reader = Entry(stage.route, plan.entries[0].source, Json(scope.wanted), scope)
         carrier = _stored(letter, scope)

@@ -14,8 +14,8 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,18 +57,6 @@ class Cluster:
     master: str
     web: str
     workers: tuple[Worker, ...] = ()
-
-
-@contextmanager
-def cluster(
-    directory: Path, workers: int = 2, cores: int = 1, memory: str = "1g", port: int | None = None
-) -> Iterator[Cluster]:
-    """A cluster that lives as long as the block."""
-    running = start(directory, workers, cores, memory, port)
-    try:
-        yield running
-    finally:
-        stop(directory)
 
 
 def start(directory: Path, workers: int = 2, cores: int = 1, memory: str = "1g", port: int | None = None) -> Cluster:

@@ -24,9 +24,7 @@ def launch(settings: Mapping[str, str], quick: bool) -> Any:
     """Start Java for a session with `settings`; `quick` compiles less, so that it starts sooner."""
     java = find_java()
     options = [*_java_options(quick), *archive_options(java)]
-    configuration = SparkConf(loadDefaults=False)
-    for key, value in settings.items():
-        configuration.set(key, value)
+    configuration = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     chosen = settings.get("spark.driver.extraJavaOptions", "")
     configuration.set("spark.driver.extraJavaOptions", " ".join([*map(quoted, options), chosen]).strip())
     for logger in (logging.getLogger(), logging.getLogger("py4j.clientserver")):

@@ -61,8 +61,8 @@ class RunResult:
 
 
 BUCKET_BYTES, LARGE_BUCKET_BYTES, FEW_BUCKETS = 32 << 20, 256 << 20, 64
-"""About how many bytes of all that is read go to one task of a step that remembers: little is fast, because it is sorted
-at once, but every task that reads keeps room for every bucket, so where there are more than a few, they are larger."""
+"""About how many bytes of what is read go to one task of a step that remembers. Few are sorted fastest; but a task that
+reads keeps room for every bucket, so where they would be many, they are larger."""
 
 
 @keeping_connections()
@@ -72,8 +72,7 @@ def run_batch(
     """One pass over all sources; every mistake in the routes is raised before Spark starts."""
     plan = app.plan
     check_sources(plan.entries)
-    outlets = targets(plan)
-    outlets = prepared(outlets)
+    outlets = prepared(targets(plan))
     spark = spark or session(app.name)
     ship(spark)
     started = time.monotonic()

@@ -157,9 +157,7 @@ def _submitted() -> dict[str, str]:
 def _start(settings: Mapping[str, str], quick: bool) -> None:
     # Java outlives a stopped session, and the next one uses it again.
     gateway = launch(settings, quick) if SparkContext._gateway is None else None
-    configuration = SparkConf(loadDefaults=False)
-    for key, value in settings.items():
-        configuration.set(key, value)
+    configuration = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     SparkContext(conf=configuration, gateway=gateway)
 
 

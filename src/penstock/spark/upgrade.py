@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from penstock import __version__
 from penstock.durable import write_whole
-from penstock.errors import ChangedApp
+from penstock.errors import ChangedApp, counted
 from penstock.kernel.state.step import state_steps
 from penstock.masking import masked
 from penstock.patterns.aggregate import Aggregate
@@ -157,8 +157,8 @@ def check_kept(place: str, contents: Contents, title: str, payload: pa.Schema) -
     added, held = dict(_fields("", list(payload))), contents.messages.get(title, 0)
     if kept and held and kept != added:
         raise ChangedApp(
-            f"step {title!r} of the stream at {place} holds {_messages(held)}, and dead letters would be stored beside "
-            f"them with other fields: {_difference(kept, added)}",
+            f"step {title!r} of the stream at {place} holds {counted(held, 'message')}, and dead letters would be"
+            f" stored beside them with other fields: {_difference(kept, added)}",
             fix="replay when the step holds nothing, or without the checkpoint",
         )
 
@@ -207,7 +207,7 @@ def _sources(before: Record, now: Record) -> Iterator[tuple[str, str]]:
 def _held(title: str, count: int, before: Record, now: Record) -> Iterator[tuple[str, str]]:
     """Messages in the state of a step: the step must still be there and be able to read them."""
     old, new = before.state.get(title), now.state.get(title)
-    holds = f"step {title!r} holds {_messages(count)}"
+    holds = f"step {title!r} holds {counted(count, 'message')}"
     drain = f'start the app as it was with on_stop="flush" and stop it, which empties the step, or {NEW}'
     if new is None or (old is not None and old.pattern != new.pattern):
         kind = f" {_article(old.pattern)}" if old is not None else ""
@@ -246,7 +246,7 @@ def _waiting(before: Record, now: Record, plan: Plan, contents: Contents) -> Ite
     }
     drain = f"let the app as it was run until nothing waits, or {NEW}"
     for title, count in contents.waiting.items():
-        waits = f"{_messages(count)} will be tried again at step {title!r}"
+        waits = f"{counted(count, 'message')} will be tried again at step {title!r}"
         if title not in now.steps:
             yield f"{waits}, which is gone", f"keep the step under that name, or {drain}"
         elif title not in taken:
@@ -284,10 +284,6 @@ def _difference(old: Texts, new: Texts) -> str:
     marks += [f"{name} is gone" for name in old if name not in new]
     marks += [f"{name} is {kind}, was {old[name]}" for name, kind in new.items() if name in old and old[name] != kind]
     return ", ".join(marks[:5]) + (", ..." if len(marks) > 5 else "")
-
-
-def _messages(count: int) -> str:
-    return "1 message" if count == 1 else f"{count:,} messages"
 
 
 def _article(word: str) -> str:

@@ -179,8 +179,7 @@ class _Work:
         self.out.append(made.rows)
         if len(made.failed):
             self._bury(rows, starts[made.failed], ends[made.failed], made)
-        if self.rule.closed != REOPEN:
-            self._close(rows, starts)
+        self._close(rows, starts)
 
     def _bury(self, rows: pa.Table, starts: Numbers, ends: Numbers, made: Made) -> None:
         """Every member of a group that failed is a dead letter, also those that came in earlier batches."""
@@ -202,8 +201,7 @@ class _Work:
         until = _after(np.full(len(keys), self.moment.now), self.rule.closed_for)
         marks = {HIGH: pa.array(keys.high), LOW: pa.array(keys.low), DEADLINE: pa.array(until),
                  GONE: _same(False, keys), CLOSED: _same(True, keys), WEIGHT: _same(0, keys)}  # fmt: skip
-        self.keep.append(filled(self.schema, len(keys), marks))
-        self.shut = pa.concat_tables([self.shut, self.keep.pop()])
+        self.shut = pa.concat_tables([self.shut, filled(self.schema, len(keys), marks)])
 
     def _hold(self, rows: pa.Table, groups: Segments) -> None:
         if not len(groups.starts):

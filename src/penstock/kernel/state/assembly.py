@@ -65,11 +65,8 @@ class _OfValues:
     def members(self, rows: pa.Table) -> dict[str, Any]:
         return {self.value.name: rows.column(self.value.name)}
 
-    def _made(self, fields: Mapping[str, pa.Array], columns: Mapping[str, Any], count: int) -> Made:
-        kinds = list(self.after.type)
-        arrays = [fields[kind.name].cast(kind.type) for kind in kinds]
-        body = pa.StructArray.from_arrays(arrays, fields=kinds) if kinds else pa.array([{}] * count, self.after.type)
-        return Made(pa.table({**columns, self.after.name: body}))
+    def compacted(self, rows: pa.Table, starts: Numbers, ends: Numbers) -> tuple[pa.Table, Numbers]:
+        return rows.take(pa.array(ranges(starts, ends - starts))), ends - starts
 
     def _values(self, rows: pa.Table) -> pa.StructArray:
         return rows.column(self.value.name).combine_chunks()
@@ -90,10 +87,7 @@ class Collecting(_OfValues):
             fields[self.into] = lists(values.field(self.of) if self.of else values, starts, ends)
         fields |= {name: reduced(FIRST, values.field(name), starts, ends) for name in self.head if name in wanted}
         fields |= {name: reduced(LAST, values.field(name), starts, ends) for name in self.tail if name in wanted}
-        return self._made(fields, columns, len(starts))
-
-    def compacted(self, rows: pa.Table, starts: Numbers, ends: Numbers) -> tuple[pa.Table, Numbers]:
-        return rows.take(pa.array(ranges(starts, ends - starts))), ends - starts
+        return Made(_rows(self.after, fields, columns, len(starts)))
 
 
 @dataclass(frozen=True)
@@ -104,7 +98,8 @@ class Uniting(_OfValues):
 
     def put_together(self, rows: pa.Table, starts: Numbers, ends: Numbers, columns: Mapping[str, Any]) -> Made:
         united = self._united(rows, starts, ends)
-        return self._made({kind.name: united.field(kind.name) for kind in self.after.type}, columns, len(starts))
+        fields = {kind.name: united.field(kind.name) for kind in self.after.type}
+        return Made(_rows(self.after, fields, columns, len(starts)))
 
     def compacted(self, rows: pa.Table, starts: Numbers, ends: Numbers) -> tuple[pa.Table, Numbers]:
         return _one_each(rows, starts, ends, {self.value.name: self._united(rows, starts, ends)})
@@ -138,12 +133,8 @@ class Calling(_OfValues):
         table = pa.Table.from_pylist(answers, self.returns)
         fields = {name: table.column(name).combine_chunks() for name in self.returns.names}
         chosen = {name: column.take(pa.array(good)) for name, column in columns.items()}
-        made = self._made(fields, chosen, len(good))
-        lost = np.array(list(failed), np.int64)
-        return Made(made.rows, lost, AGGREGATE_FAILED, pa.array(failed.values(), pa.string()))
-
-    def compacted(self, rows: pa.Table, starts: Numbers, ends: Numbers) -> tuple[pa.Table, Numbers]:
-        return rows.take(pa.array(ranges(starts, ends - starts))), ends - starts
+        made, lost = _rows(self.after, fields, chosen, len(good)), np.array(list(failed), np.int64)
+        return Made(made, lost, AGGREGATE_FAILED, pa.array(failed.values(), pa.string()))
 
 
 @dataclass(frozen=True)
@@ -206,12 +197,7 @@ class Folding:
         folded = self._folded(rows, starts, ends)
         fields = {result.name: self._result(result, folded, columns) for result in self.results}
         broken, reasons = self._overflows(len(starts), folded, fields)
-        kinds = list(self.after.type)
-        arrays = [fields[kind.name].cast(kind.type) for kind in kinds]
-        body = (
-            pa.StructArray.from_arrays(arrays, fields=kinds) if kinds else pa.array([{}] * len(starts), self.after.type)
-        )
-        made = pa.table({**columns, self.after.name: body})
+        made = _rows(self.after, fields, columns, len(starts))
         if not broken.any():
             return Made(made)
         lost = reasons.filter(pa.array(broken))
@@ -263,6 +249,14 @@ class Folding:
             return exact_means(*(folded[name] for name in result.partials))
         total, count = (folded[name].cast(pa.float64(), safe=False) for name in result.partials)
         return pc.if_else(pc.greater(count, 0), pc.divide(total, count), pa.scalar(None, pa.float64()))
+
+
+def _rows(after: pa.Field, fields: Mapping[str, pa.Array], columns: Mapping[str, Any], count: int) -> pa.Table:
+    """So many rows with these columns, and the fields as the body `after`."""
+    kinds = list(after.type)
+    arrays = [fields[kind.name].cast(kind.type) for kind in kinds]
+    body = pa.StructArray.from_arrays(arrays, fields=kinds) if kinds else pa.array([{}] * count, after.type)
+    return pa.table({**columns, after.name: body})
 
 
 def one_row(result: pa.Table, returns: pa.Schema) -> dict[str, Any]:

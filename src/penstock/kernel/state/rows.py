@@ -12,7 +12,7 @@ import pyarrow as pa
 from penstock.envelope import AT, DEAD, ERROR, ERRORS, ORDER
 from penstock.kernel.state.keys import Numbers
 from penstock.kernel.state.store import WEIGHT
-from penstock.kernel.table import flat, positions, with_number
+from penstock.kernel.table import flat, positions, with_one_more
 from penstock.patterns.aggregate import CLOSED_GROUP, closed_reason
 from penstock.patterns.node import DEAD as DEAD_POLICY
 
@@ -79,5 +79,5 @@ def in_place_of_first(rows: pa.Table, groups: Numbers) -> pa.Array:
     moved = orders.take(pa.array(ranks[starts][groups]))
     number = np.arange(len(groups)) - starts[groups]
     parts = {name: moved.field(name) for name in orders.type.names}
-    parts["path"] = with_number(parts["path"], number)
+    parts["path"] = with_one_more(parts["path"], pa.array(number, pa.int32()))
     return pa.StructArray.from_arrays(list(parts.values()), fields=list(moved.type))

@@ -49,6 +49,7 @@ from penstock.kernel.table import (
     in_message_order,
     in_one_piece,
     parts_from,
+    with_one_more,
 )
 from penstock.patterns.aggregate import REOPEN, Aggregate
 from penstock.patterns.idempotent import Idempotent
@@ -195,18 +196,6 @@ def without_history(rows: pa.Table, chosen: Numbers) -> pa.Table:
     return rows
 
 
-def with_one_more(lists: pa.ListArray, added: pa.Array) -> pa.ListArray:
-    """Every list, null or not, with one more value at its end."""
-    lengths = lists.value_lengths().fill_null(0).to_numpy()
-    values, ends = pa.concat_arrays([lists.flatten(), added]), np.cumsum(lengths + 1)
-    is_last = np.zeros(len(values), bool)
-    is_last[ends - 1] = True
-    order = np.empty(len(values), np.int64)
-    order[~is_last], order[is_last] = np.arange(lengths.sum()), np.arange(lengths.sum(), len(values))
-    offsets = pa.array(np.append(0, ends).astype(np.int32))
-    return pa.ListArray.from_arrays(offsets, values.take(pa.array(order)), type=lists.type)
-
-
 def _history(plan: Plan, start: Scope, restarts: bool) -> list[pa.Field]:
     """The columns of history (tries, receivers, first form) that the app needs for its messages."""
     return [
@@ -217,7 +206,7 @@ def _history(plan: Plan, start: Scope, restarts: bool) -> list[pa.Field]:
 
 
 def _step(plan: Plan, number: int, stage: Stage, on_stop: str, ages: Mapping[int, int]) -> StateStep:
-    carried, route = _carried(plan, stage.scope), next(route for route in plan.routes if route.name == stage.route)
+    carried, route = _carried(plan, stage.scope), plan.route(stage.route)
     fields = pa.field(body_column(stage.scope.number), arrow_type(carried))
     fates, history = Fates(stage.route, stage.node.name, HERE, FILTERED), _history(plan, route.scope, route.restarts)
     envelope = [*ENVELOPE, *history]

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from penstock import __version__
 from penstock.errors import PenstockError
 from penstock.log.client.address import Address
-from penstock.log.client.connection import lost, unreachable
+from penstock.log.client.connection import lost, no_server, unreachable
 from penstock.log.wire import requests, tcp
-from penstock.log.wire.errors import NoServer, error_of
+from penstock.log.wire.errors import error_of
 from penstock.log.wire.requests import Refused, Reply, Said, Welcome
 
 Answer = asyncio.Future[tuple[Reply, memoryview]]
@@ -66,8 +66,7 @@ class AioConnection(asyncio.Protocol):
             for packed in self._reader.feed(data):
                 self._answered(packed)
         except tcp.NotAFrame as error:
-            self.error = NoServer(f"what answers at {self.address} is no log server: {error.what}", None,
-                                  "is it the port for TCP, and does it use TLS?")  # fmt: skip
+            self.error = no_server(self.address, error)
             self.close()
 
     def _answered(self, packed: tcp.Packed) -> None:

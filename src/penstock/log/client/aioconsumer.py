@@ -7,7 +7,6 @@ import random
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
-from types import TracebackType
 from typing import Any
 
 from penstock.log.client.address import LOCAL, Address
@@ -168,7 +167,5 @@ class AsyncConsumer:
         await self.open()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failed: object) -> None:
         await self.close()

@@ -163,7 +163,3 @@ class Queue:
         self.identity, self.sequence, self.is_renumbering = identity, 0, False
         for batch in self.ready:
             batch.frame = None
-
-    @property
-    def is_empty(self) -> bool:
-        return self.open is None and not self.ready and not self.sent

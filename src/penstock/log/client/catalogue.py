@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from types import TracebackType
 from typing import Any
 
 from penstock.errors import did_you_mean
 from penstock.log.client.address import LOCAL, Address
 from penstock.log.client.connection import Connection
+from penstock.log.closing import Closing
 from penstock.log.errors import UnknownTopic
 from penstock.log.records import Ends, Topic
 from penstock.log.wire import requests
@@ -20,10 +20,10 @@ _AT_ONCE = 256
 
 
 def listed(reply: object) -> list[Topic]:
-    """The topics of an answer. Servers of earlier versions know no identities."""
+    """The topics of an answer."""
     assert isinstance(reply, TopicList)
-    identities = reply.identities or [""] * len(reply.topics)
-    return [Topic(name, count, one) for (name, count), one in zip(reply.topics.items(), identities, strict=True)]
+    pairs = zip(reply.topics.items(), reply.identities, strict=True)
+    return [Topic(name, count, identity) for (name, count), identity in pairs]
 
 
 def named(reply: object, name: str) -> Topic:
@@ -35,7 +35,7 @@ def named(reply: object, name: str) -> Topic:
     return found[name]
 
 
-class Catalogue:
+class Catalogue(Closing):
     """Not for several threads at once.
 
     with Catalogue() as catalogue:
@@ -112,11 +112,3 @@ class Catalogue:
 
     def close(self) -> None:
         self._connection.close()
-
-    def __enter__(self) -> Catalogue:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

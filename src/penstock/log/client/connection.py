@@ -7,10 +7,10 @@ import select
 import socket
 import ssl
 from collections import deque
-from types import TracebackType
 
 from penstock import __version__
 from penstock.log.client.address import Address
+from penstock.log.closing import Closing
 from penstock.log.wire import requests, tcp
 from penstock.log.wire.errors import NoServer, error_of
 from penstock.log.wire.requests import Refused, Reply, Said
@@ -31,7 +31,12 @@ def lost(address: Address, why: str = "the connection ended") -> NoServer:
     return NoServer(f"the server at {address} is gone: {why}", None, "is it still running?")
 
 
-class Connection:
+def no_server(address: Address, error: tcp.NotAFrame) -> NoServer:
+    return NoServer(f"what answers at {address} is no log server: {error.what}", None,
+                    "is it the port for TCP, and does it use TLS?")  # fmt: skip
+
+
+class Connection(Closing):
     """Not for several threads at once."""
 
     def __init__(self, address: Address, timeout: float = 30.0) -> None:
@@ -80,16 +85,12 @@ class Connection:
             try:
                 self._received.extend(self._reader.feed(data))
             except tcp.NotAFrame as error:
-                raise self._no_server(error) from None
+                raise no_server(self.address, error) from None
         packed = self._received.popleft()
         try:
             return packed.number, requests.reply(packed.head), packed.bulk
         except tcp.NotAFrame as error:
-            raise self._no_server(error) from None
-
-    def _no_server(self, error: tcp.NotAFrame) -> NoServer:
-        return NoServer(f"what answers at {self.address} is no log server: {error.what}", None,
-                        "is it the port for TCP, and does it use TLS?")  # fmt: skip
+            raise no_server(self.address, error) from None
 
     def _is_readable(self, timeout: float) -> bool:
         if isinstance(self.socket, ssl.SSLSocket) and self.socket.pending():
@@ -110,11 +111,3 @@ class Connection:
 
     def close(self) -> None:
         self.socket.close()
-
-    def __enter__(self) -> Connection:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

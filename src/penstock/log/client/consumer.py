@@ -6,13 +6,13 @@ import random
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from types import TracebackType
 from typing import Any
 
 from penstock.log.client.address import LOCAL, Address
 from penstock.log.client.catalogue import named
 from penstock.log.client.connection import Connection
 from penstock.log.client.cursors import FIRST, NEXT, Cursor, Message, Messages, Place, Reading, chosen
+from penstock.log.closing import Closing
 from penstock.log.records import Topic
 from penstock.log.wire import requests
 from penstock.log.wire.errors import RETRIED, NoServer, TooMany, error_of
@@ -21,7 +21,7 @@ from penstock.log.wire.requests import Refused
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 
 
-class Consumer:
+class Consumer(Closing):
     """Reads partitions of topics from a place on, and goes on as messages arrive.
 
     With a `group`, it begins where that group has committed, else at `start`. Which consumer of a group reads which
@@ -236,11 +236,3 @@ class Consumer:
 
     def close(self) -> None:
         self._connection.close()
-
-    def __enter__(self) -> Consumer:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -11,11 +11,14 @@ import random
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+import msgspec
+import pyarrow as pa
 
 from penstock.errors import PenstockError
 from penstock.log.client.address import Address
@@ -24,6 +27,7 @@ from penstock.log.client.batching import OVERHEAD, Batch, Placed, Queue, Sent
 from penstock.log.client.catalogue import listed, named
 from penstock.log.errors import UnknownTopic
 from penstock.log.frame import LARGEST_MESSAGE
+from penstock.log.headers import write_headers
 from penstock.log.records import ProducerIdentity
 from penstock.log.settings import Acknowledge
 from penstock.log.topics import partition_of
@@ -33,6 +37,14 @@ from penstock.log.wire.errors import RETRIED, BadRequest, NoServer, Number, Wron
 IN_FLIGHT = 5
 """Batches of one partition that are on the way; a server remembers eight of each producer."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
+_json = msgspec.json.Encoder()
+
+
+def encoded(value: Any) -> bytes:
+    """Bytes as they are, text as UTF-8, anything else as JSON."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    return value.encode() if isinstance(value, str) else _json.encode(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,34 +90,54 @@ class Engine:
 
     # ---- from any thread
 
-    def add(self, topic: str, value: Any, key: bytes | None, headers: bytes | None, partition: int | None,
-            moment: int, count: int, size: int) -> Sent:  # fmt: skip
-        """Add one message, or with a `count` a whole Arrow array of messages, which is a batch of its own."""
+    def add(self, topic: str, value: Any, key: bytes | str | None, headers: Mapping[str, str] | None,
+            partition: int | None, time_micros: int | None) -> Sent:  # fmt: skip
+        raw, packed = encoded(value), write_headers(headers)
+        name = key.encode() if isinstance(key, str) else key
+        moment = time.time_ns() // 1000 if time_micros is None else time_micros
+        size = len(raw) + len(name or b"") + len(packed or b"")
         if self.failed is not None:
             raise self.failed
-        if count == 0 and size > LARGEST_MESSAGE:
+        if size > LARGEST_MESSAGE:
             raise BadRequest(f"a message of {size:,} bytes", None, f"at most {LARGEST_MESSAGE:,}")
-        size += OVERHEAD * max(count, 1)
+        size += OVERHEAD
         with self.lock:
-            queue = self._queue(topic, key, partition)
-            is_new = queue.open is None or count > 0
-            if count:
-                queue.seal()
+            queue = self._queue(topic, name, partition)
+            is_new = queue.open is None
             if queue.open is None:
                 queue.open = Batch()
             batch = queue.open
-            if count:
-                batch.values, batch.count, batch.size, index = [value], count, size, 0
-            else:
-                index = batch.add(value, key, headers, moment, size)
+            index = batch.add(raw, name, packed, moment, size)
             self.buffered += size
-            is_full = batch.size >= self.sending.batch_bytes or count > 0
+            is_full = batch.size >= self.sending.batch_bytes
             if is_full:
-                queue.seal()
-                self._sticky[topic] = self._sticky.get(topic, 0) + 1
+                self._seal(queue)
         if is_new or is_full:
             self.wake()
-        return Sent(batch, index, max(count, 1))
+        return Sent(batch, index, 1)
+
+    def add_many(self, topic: str, values: Sequence[Any] | pa.Array, partition: int | None) -> Sent:
+        """A batch of its own."""
+        array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        if not isinstance(array, pa.Array):
+            array = pa.array(list(map(encoded, array)), pa.binary())
+        if self.failed is not None:
+            raise self.failed
+        count = len(array)
+        batch = Batch([array], size=array.nbytes + OVERHEAD * count, count=count)
+        with self.lock:
+            queue = self._queue(topic, None, partition)
+            queue.seal()
+            queue.open = batch
+            self.buffered += batch.size
+            self._seal(queue)
+        self.wake()
+        return Sent(batch, 0, count)
+
+    def _seal(self, queue: Queue) -> None:
+        """Messages without a key go to another partition from now on."""
+        queue.seal()
+        self._sticky[queue.topic] = self._sticky.get(queue.topic, 0) + 1
 
     def _queue(self, topic: str, key: bytes | None, partition: int | None) -> Queue:
         count = self.partitions[topic]
@@ -226,8 +258,7 @@ class Engine:
                 with self.lock:
                     due = queue.open.born + self.sending.linger if queue.open is not None else next_time
                     if due <= now:
-                        queue.seal()
-                        self._sticky[queue.topic] = self._sticky.get(queue.topic, 0) + 1
+                        self._seal(queue)
                     else:
                         next_time = min(next_time, due)
             if queue.ready:
@@ -349,11 +380,8 @@ class Engine:
                 failed = [batch for batch in queue.ready if is_meant(batch)]
                 for batch in failed:
                     queue.ready.remove(batch)
-            self._finish_all(failed, error)
-
-    def _finish_all(self, batches: Iterable[Batch], error: PenstockError) -> None:
-        for batch in batches:
-            self._finish(batch, error)
+            for batch in failed:
+                self._finish(batch, error)
 
     def _finish(self, batch: Batch, outcome: Placed | PenstockError) -> None:
         with self.lock:

@@ -5,38 +5,21 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
-import time
 from collections.abc import Coroutine, Mapping, Sequence
-from types import TracebackType
 from typing import Any, TypeVar
 
-import msgspec
 import pyarrow as pa
 
 from penstock.log.client.address import LOCAL, Address
 from penstock.log.client.batching import Sent
 from penstock.log.client.engine import Engine, Sending
-from penstock.log.headers import write_headers
+from penstock.log.closing import Closing
 from penstock.log.wire.errors import TooMany
 
 _Result = TypeVar("_Result")
-_json = msgspec.json.Encoder()
 
 
-def encoded(value: Any) -> bytes:
-    """Bytes as they are, text as UTF-8, anything else as JSON."""
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value)
-    return value.encode() if isinstance(value, str) else _json.encode(value)
-
-
-def _array(values: Sequence[Any] | pa.Array) -> pa.Array:
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    return values if isinstance(values, pa.Array) else pa.array(list(map(encoded, values)), pa.binary())
-
-
-class Producer:
+class Producer(Closing):
     """Sends messages from any number of threads.
 
     `send` returns at once; it waits only while `buffer_bytes` of messages have no answer yet. After a lost connection
@@ -64,17 +47,12 @@ class Producer:
              partition: int | None = None, time_micros: int | None = None) -> Sent:  # fmt: skip
         """One message. Messages of one key go to one partition, in order; without a key the partitions take turns."""
         engine = self._ready(topic)
-        raw, packed = encoded(value), write_headers(headers)
-        name = key.encode() if isinstance(key, str) else key
-        moment = time.time_ns() // 1000 if time_micros is None else time_micros
-        size = len(raw) + len(name or b"") + len(packed or b"")
-        return engine.add(topic, raw, name, packed, partition, moment, 0, size)
+        return engine.add(topic, value, key, headers, partition, time_micros)
 
     def send_many(self, topic: str, values: Sequence[Any] | pa.Array, *, partition: int | None = None) -> Sent:
         """Many messages as one batch: an Arrow array is not touched message by message."""
         engine = self._ready(topic)
-        array = _array(values)
-        return engine.add(topic, array, None, None, partition, 0, len(array), array.nbytes)
+        return engine.add_many(topic, values, partition)
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until everything sent so far has an answer; raises the first failure."""
@@ -115,14 +93,6 @@ class Producer:
         self._thread.join()
         self._loop.close()
 
-    def __enter__(self) -> Producer:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
 
 async def _made(address: Address, sending: Sending) -> Engine:
     return Engine(address, sending, asyncio.get_running_loop())
@@ -146,16 +116,11 @@ class AsyncProducer:
                    headers: Mapping[str, str] | None = None, partition: int | None = None,
                    time_micros: int | None = None) -> Sent:  # fmt: skip
         engine = await self._ready(topic)
-        raw, packed = encoded(value), write_headers(headers)
-        name = key.encode() if isinstance(key, str) else key
-        moment = time.time_ns() // 1000 if time_micros is None else time_micros
-        size = len(raw) + len(name or b"") + len(packed or b"")
-        return engine.add(topic, raw, name, packed, partition, moment, 0, size)
+        return engine.add(topic, value, key, headers, partition, time_micros)
 
     async def send_many(self, topic: str, values: Sequence[Any] | pa.Array, *, partition: int | None = None) -> Sent:
         engine = await self._ready(topic)
-        array = _array(values)
-        return engine.add(topic, array, None, None, partition, 0, len(array), array.nbytes)
+        return engine.add_many(topic, values, partition)
 
     async def flush(self) -> None:
         engine = await self._started()
@@ -190,7 +155,5 @@ class AsyncProducer:
         await self._started()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failed: object) -> None:
         await self.close()

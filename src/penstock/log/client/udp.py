@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.log import mmsg
+from penstock.log.closing import Closing
 from penstock.log.wire import udp
 from penstock.log.wire.errors import NoServer, Number, error_of
 
@@ -28,7 +29,7 @@ class Packet(NamedTuple):
     messages: Sequence[bytes]
 
 
-class UdpClient:
+class UdpClient(Closing):
     """Pushes to one port of a server and pulls from another; not for several threads at once."""
 
     def __init__(
@@ -86,12 +87,6 @@ class UdpClient:
     def close(self) -> None:
         self._push.close()
         self._pull.close()
-
-    def __enter__(self) -> UdpClient:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _packets(self, topic: str, partition: int, messages: Iterable[bytes], mode: str) -> Iterator[Packet]:
         empty = udp.HEADER.size + (udp.PASS_BYTES if self.token else 0) + len(topic.encode())

@@ -1,4 +1,4 @@
-"""Level: the interface that all levels have, and the ring of bytes that all but the last one are.
+"""Level: the ring of bytes that all levels but the last one are.
 
 A ring lies in one buffer: eight words, a directory of frames, then the frames themselves. Positions in it only grow;
 the place of a position is its remainder by the capacity. Whoever else has the buffer mapped can read it (`shared.py`).
@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from penstock.log.frame import HEADERS, KEYS, TIMES, Frame, Header
 from penstock.log.settings import LevelSettings
@@ -18,22 +18,6 @@ WORDS = 8
 MAGIC, CAPACITY, ENTRIES, TAIL, HEAD, FIRST_ENTRY, NEXT_ENTRY, VISIBLE = range(WORDS)
 RING = 0x31474E4952474F4C
 _TRIM = 4096
-
-
-class Level(Protocol):
-    """The interface of every level."""
-
-    def write(self, frame: Frame) -> None:
-        """Put a frame at the head; the oldest give way."""
-
-    def transfer(self, *, all: bool, after: int = 0) -> list[Frame]:
-        """Frames that the next level does not have yet, in batches: `all` of them, or only whole batches.
-
-        What ends before the offset `after` is on its way already.
-        """
-
-    def read(self, offset: int, most_bytes: int, most_messages: int) -> list[Frame]:
-        """The messages from `offset` on that are here; none if that one is not, and the request is to be forwarded."""
 
 
 class Entry(NamedTuple):
@@ -110,6 +94,7 @@ class Ring:
         return waits < len(self._entries) and self._entries[waits].position - tail < self.settings.overlap
 
     def write(self, frame: Frame) -> None:
+        """Put a frame at the head; the oldest give way."""
         assert frame.first == self.next
         assert frame.bytes <= self.largest
         position, evict = self._place(frame.bytes)
@@ -132,6 +117,10 @@ class Ring:
         self.counters.bytes_written += frame.bytes
 
     def transfer(self, *, all: bool, after: int = 0) -> list[Frame]:
+        """What the next level does not have yet, in batches; `all` of it, or only whole batches.
+
+        What ends before the offset `after` is on its way already.
+        """
         batches: list[Frame] = []
         group: list[Frame] = []
         size = 0
@@ -165,6 +154,7 @@ class Ring:
             self.counters.largest_batch = max(self.counters.largest_batch, batch.bytes)
 
     def read(self, offset: int, most_bytes: int, most_messages: int) -> list[Frame]:
+        """The messages from `offset` on that are here; none if that one is not, and the request is to be forwarded."""
         frames: list[Frame] = []
         if not self.first <= offset < self.next:
             return frames

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.log.durable_level import Last
 from penstock.log.frame import Frame, Header
 from penstock.log.levels.level import Ring, joined_bytes
 from penstock.log.levels.mapped import MappedRing
@@ -20,8 +19,7 @@ _MOST_ASIDE = 16 << 20
 class Stack:
     """The levels of a partition, for one thread at a time; only `read_store` may be called by any."""
 
-    def __init__(self, settings: Settings, store: Last, directory: Path, shared: SharedMemory | None = None) -> None:
-        self.store = store
+    def __init__(self, settings: Settings, directory: Path, shared: SharedMemory | None) -> None:
         self._settings, self._directory, self._shared = settings, directory, shared
         self.levels: tuple[Ring, ...] = ()
         self._aside: list[Frame] = []

@@ -37,7 +37,7 @@ class Partition(CommittedPartition):
             store, self.findings = open_store(disk, directory, settings, producers)
         else:
             store, self.findings = open_last(number, producers)
-        super().__init__(topic, number, identity, store, Stack(settings, store, directory, shared), producers)
+        super().__init__(topic, number, identity, store, Stack(settings, directory, shared), producers)
         self.opened, self.bytes_in = time.monotonic(), 0
         self._committer, self._is_due = committer, False
         store.tell(lambda: committer.ask(self))

@@ -15,7 +15,7 @@ from penstock.log.frame import Frame
 from penstock.log.numbers import whole_number
 from penstock.log.server.handler import JSON_LINES, TEXT, Handler, Missing
 from penstock.log.server.listing import topic_page
-from penstock.log.server.prometheus import CONTENT_TYPE, exposition
+from penstock.log.server.prometheus import exposition
 from penstock.log.server.pulls import STOPPING, Found, look
 from penstock.log.server.query import Query
 from penstock.log.server.shown import json_lines, lines
@@ -23,6 +23,7 @@ from penstock.log.settings import Acknowledge
 from penstock.log.topics import partition_of
 from penstock.log.wire.errors import BadRequest
 from penstock.log.wire.requests import Output, Pull, Topics
+from penstock.metrics import CONTENT_TYPE
 
 _LONGEST_WAIT = 60.0
 _MOST_MESSAGES = 1000

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+from penstock.metrics import labelled
+
 _GAUGES = (
     "seconds", "connections", "in_flight_bytes", "unsent_bytes", "first", "next", "durable", "segments",
     "stored_bytes", "capacity", "mean_batch", "largest_batch", "available", "available_computed", "latency",
@@ -17,7 +18,7 @@ def exposition(statistics: dict[str, Any]) -> str:
     """One family for each number; those of partitions and levels have labels."""
     families: dict[str, list[str]] = {}
     for name, labels, value in _samples(statistics):
-        families.setdefault(name, []).append(f"penstock_log_{name}{_labelled(labels)} {float(value)!r}")
+        families.setdefault(name, []).append(f"penstock_log_{name}{labelled(labels)} {float(value)!r}")
     lines = []
     for name, samples in families.items():
         kind = "counter" if name.endswith("_total") else "gauge"
@@ -50,13 +51,3 @@ def _numbers(values: dict[str, Any]) -> list[tuple[str, float]]:
 
 def _full(name: str, prefix: str) -> str:
     return f"{prefix}{name}" if name in _GAUGES else f"{prefix}{name}_total"
-
-
-def _labelled(labels: dict[str, str]) -> str:
-    if not labels:
-        return ""
-    return "{" + ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items()) + "}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

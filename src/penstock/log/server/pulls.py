@@ -179,10 +179,8 @@ class Poll:
         self.request, self.answer = request, answer
         self.offset = request.offset
         self.examined = 0
-        loop = self.service.loop
         wait = min(max(request.wait, 0.0), _LONGEST_WAIT)
-        self.deadline = loop.time() + wait
-        self.timer = loop.call_later(wait, self.time_out) if wait > 0 else None
+        self.timer = self.service.loop.call_later(wait, self.time_out) if wait > 0 else None
         self.is_late = wait <= 0
         self.is_reading = self.is_over = False
         self.cancel_watch: Callable[[], None] = lambda: None
@@ -272,4 +270,3 @@ class Poll:
         if self.timer is not None:
             self.timer.cancel()
         self.puller.polls.discard(self)
-

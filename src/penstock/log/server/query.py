@@ -27,8 +27,8 @@ class Query:
             raise BadRequest(f"{name}={text[:40]} is not a number from {least:,} to {most:,}")
         return value
 
-    def integer(self, name: str, default: int, least: int = 0, most: int = 2**53) -> int:
-        value = self.number(name, default, least, most)
+    def integer(self, name: str, default: int, least: int = 0) -> int:
+        value = self.number(name, default, least)
         if value != int(value):
             raise BadRequest(f"{name}={value:g} is not a whole number")
         return int(value)

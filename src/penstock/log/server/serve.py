@@ -9,7 +9,6 @@ import ssl
 import threading
 import time
 from collections.abc import Coroutine
-from types import TracebackType
 from typing import Any, TypeVar
 
 from penstock.log.log import Log
@@ -148,7 +147,5 @@ class Server:
     def __enter__(self) -> Server:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failed: object) -> None:
         self.stop()

@@ -53,7 +53,7 @@ class Disk(Protocol):
         """Many at once in one that is there, which costs less than one after the other."""
 
     def make_private(self, directory: Path) -> None:
-        """Only its owner may read a log, also one that an earlier version made for all to read."""
+        """Only its owner may read a log, also one in a directory that was there before."""
 
     def sync_directory(self, path: Path) -> None: ...
 

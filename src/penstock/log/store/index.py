@@ -40,10 +40,6 @@ class Index:
         self.size = position + header.length
         self.latest = max(self.latest, header.latest)
 
-    def position(self, offset: int) -> int:
-        """Where to begin to look for an offset."""
-        return self.before(offset)[0]
-
     def before(self, offset: int) -> tuple[int, int]:
         """The last frame in the index that is not behind an offset: its position and its own offset."""
         place = bisect_right(self.offsets, offset) - 1

@@ -12,23 +12,21 @@ if TYPE_CHECKING:
     from penstock.log.store.store import Store
 
 
-def enforce(store: Store, retention: Retention, now: float | None = None) -> int:
-    """Remove what need not be kept; the number of segments that went. The last segment goes only if it is too old."""
+def enforce(store: Store, retention: Retention) -> None:
+    """Remove what need not be kept. The last segment goes only if it is too old."""
     if retention.bytes is None and retention.age is None:
-        return 0
-    if store.active.size and _is_old(store.active, retention, now):
+        return
+    if store.active.size and _is_old(store.active, retention):
         store.roll()
     excess = 0 if retention.bytes is None else store.size - retention.bytes
     dropped = 0
     for segment in store.segments[:-1]:
-        too_many = excess > 0
-        if not too_many and not _is_old(segment, retention, now):
+        if excess <= 0 and not _is_old(segment, retention):
             break
         excess -= segment.size
         dropped += 1
     if dropped:
         store.drop_before(dropped)
-    return dropped
 
 
 def retain_every(retention: Retention) -> float | None:
@@ -36,8 +34,8 @@ def retain_every(retention: Retention) -> float | None:
     return None if retention.age is None else min(max(retention.age / 10, 0.05), 60.0)
 
 
-def _is_old(segment: Segment, retention: Retention, now: float | None) -> bool:
+def _is_old(segment: Segment, retention: Retention) -> bool:
     if retention.age is None:
         return False
     newest = segment.index.latest / 1e6 if retention.by_message_time else segment.appended
-    return newest < (time.time() if now is None else now) - retention.age
+    return newest < time.time() - retention.age

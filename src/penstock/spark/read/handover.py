@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from penstock.durable import write_whole
+
 
 class Planned(msgspec.Struct, frozen=True):
     """The offsets of a batch: it has everything behind `start`, up to `end`."""
@@ -32,7 +34,7 @@ class Handover:
                 os.remove(path)
 
     def plan(self, start: dict[str, Any], end: dict[str, Any]) -> None:
-        _write(self.planned, msgspec.json.encode(Planned(start, end)))
+        write_whole(self.planned, msgspec.json.encode(Planned(start, end)), lasting=False)
 
     def take(self) -> Planned | None:
         """The offsets of the batch that begins now; None if the source has nothing new, so that Spark did not ask."""
@@ -47,17 +49,10 @@ class Handover:
         return planned
 
     def counted(self, messages: int) -> None:
-        _write(self.count, str(messages).encode())
+        write_whole(self.count, str(messages).encode(), lasting=False)
 
     def messages(self) -> int:
         """How many messages the batch had; 0 before they are counted."""
         with suppress(FileNotFoundError), open(self.count, encoding="utf-8") as file:
             return int(file.read())
         return 0
-
-
-def _write(path: str, content: bytes) -> None:
-    """Write a file that readers see whole or not at all; it is not fsynced, because no other process needs it."""
-    with open(f"{path}.new", "wb") as file:
-        file.write(content)
-    os.replace(f"{path}.new", path)

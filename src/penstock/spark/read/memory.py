@@ -12,7 +12,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from penstock.durable import write_whole
 from penstock.endpoints.memory import Memory, as_messages
-from penstock.envelope import ATTACHMENTS, BODY, HEADERS, ID, OFFSET, PARTITION, TOPIC
+from penstock.envelope import ATTACHMENTS, BODY, ENVELOPE, HEADERS, ID, OFFSET, PARTITION, TOPIC
 from penstock.errors import BadEndpoint
 from penstock.kernel.block import Arrived, arrived_of
 from penstock.message import Message
@@ -20,6 +20,7 @@ from penstock.plan.plan import Entry
 from penstock.spark.read.offsets import Range
 
 _ROWS = b"rows"
+_STORED = pa.schema(map(ENVELOPE.field, (ID, HEADERS, ATTACHMENTS, BODY, TOPIC, PARTITION, OFFSET)))
 
 
 @dataclass(frozen=True)
@@ -55,25 +56,11 @@ def _cut(first: int, last: int, parts: int) -> Iterator[tuple[int, int]]:
     return ((start, end) for start, end in itertools.pairwise(ends) if start < end)
 
 
-def stored_schema() -> pa.Schema:
-    return pa.schema(
-        [
-            (ID, pa.string()),
-            (HEADERS, pa.map_(pa.string(), pa.string())),
-            (ATTACHMENTS, pa.map_(pa.string(), pa.binary())),
-            (BODY, pa.binary()),
-            (TOPIC, pa.string()),
-            (PARTITION, pa.int32()),
-            (OFFSET, pa.int64()),
-        ]
-    )
-
-
 def stored(entry: Entry) -> pa.Table:
     """The list as a table."""
     assert isinstance(entry.source, Memory)
     messages = as_messages(entry.source.messages, entry.route)
-    return pa.Table.from_pylist([_row(message) for message in messages], schema=stored_schema())
+    return pa.Table.from_pylist([_row(message) for message in messages], schema=_STORED)
 
 
 def _row(message: Message) -> dict[str, object]:

@@ -51,10 +51,6 @@ class Snapshot:
     def runs(self, title: str) -> Mapping[int, list[Run]]:
         return self.steps.get(title, {})
 
-    def oldest(self, title: str, keep_last: int | None) -> int:
-        """The first batch whose keys a step remembers, to have at least `keep_last` keys."""
-        return oldest_batch(self.ages.get(title, {}), keep_last)
-
 
 @dataclass(frozen=True)
 class Contents:
@@ -68,14 +64,11 @@ class Contents:
 class StateTable:
     """The records in a directory, and the files that they name."""
 
-    def __init__(
-        self, directory: str, on_stop: str, buckets: int | None = None, keep_last: Mapping[str, int] | None = None
-    ) -> None:
-        """Into so many `buckets` keys are divided from the first batch on; another number later on is an error.
-
-        `keep_last`: the steps that remember so many keys, by title; for them the keys of each batch are counted.
-        """
-        self.directory, self.on_stop, self.keep_last = directory, on_stop, dict(keep_last or {})
+    def __init__(self, directory: str, on_stop: str, buckets: int | None = None) -> None:
+        """Into so many `buckets` keys are divided from the first batch on; another number later on is an error."""
+        self.directory, self.on_stop = directory, on_stop
+        self.keep_last: dict[str, int] = {}
+        """The steps that remember so many keys, by title; for them the keys of each batch are counted."""
         self.titles: frozenset[str] | None = None  # of the app, if known: other steps are forgotten
         self.records = Records(directory)
         os.makedirs(self._runs, exist_ok=True)

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from penstock.envelope import ATTACHMENTS, ENVELOPE, HEADERS, ORDERS, TRIES
-from penstock.kernel.block import Arrived, Block, Parts
+from penstock.envelope import ENVELOPE, ORDERS, TRIES
+from penstock.kernel.block import Arrived, Block, Parts, arrived_of
 from penstock.kernel.flow import Ends, Flow
 from penstock.kernel.reading import Decoder, Failures
 from penstock.kernel.waiting import WaitingRoom, due_between
@@ -57,7 +57,7 @@ class SourceReader:
 
     def entering(self, piece: Any) -> Iterator[Entering]:
         for arrived in self.pieces.blocks(piece):
-            yield Entering(self.route, *self.decode(arrived.of_source(self.number)))
+            yield Entering(self.route, *self.decode(replace(arrived, source=self.number)))
 
 
 @dataclass(frozen=True)
@@ -128,25 +128,20 @@ class LetterReader:
 def _arrived(piece: Letters) -> Arrived:
     messages = piece.messages
     places = [message.position for message in messages]
-    topics, partitions, offsets = ([getattr(place, name) for place in places]
-                                   for name in ("topic", "partition", "offset"))  # fmt: skip
     paths = [[] if piece.title is None else [number] for number in piece.numbers]
     order = [{"source": piece.source, "topic": place.topic, "partition": place.partition, "offset": place.offset,
               "path": path} for place, path in zip(places, paths, strict=True)]  # fmt: skip
     tried = [{"route": message.journey.tried[0], "count": message.journey.tried[1] + 1} for message in messages]
-    return Arrived(
-        pa.array([message.raw for message in messages], pa.binary()), pa.array(topics, pa.string()),
-        np.array(partitions, np.int64), np.array(offsets, np.int64),
-        pa.array([message.time for message in messages], ENVELOPE.field("time").type),
-        _maps(messages, HEADERS), _maps(messages, ATTACHMENTS),
-        pa.array([message.id for message in messages], pa.string()), piece.source, pa.array(order, ORDERS),
-        pa.array([message.lineage.parent if message.lineage else None for message in messages], pa.string()),
+    parents = [message.lineage.parent if message.lineage else None for message in messages]
+    return replace(
+        arrived_of(messages, "", piece.source),
+        topic=pa.array([place.topic for place in places], pa.string()),
+        partition=np.array([place.partition for place in places], np.int64),
+        times=pa.array([message.time for message in messages], ENVELOPE.field("time").type),
+        order=pa.array(order, ORDERS),
+        parents=pa.array(parents, pa.string()),
         tried=pa.array(tried, TRIES),
-    )  # fmt: skip
-
-
-def _maps(messages: Sequence[Message], name: str) -> pa.Array:
-    return pa.array([list(getattr(message, name).items()) for message in messages], ENVELOPE.field(name).type)
+    )
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def places_of(plan: Plan) -> dict[str, int]:
 
 def targets(plan: Plan) -> dict[int, Target]:
     """The sinks that are written, by place; not Void, which is only counted."""
-    found = {place: _target(outlet, plan, place) for place, outlet in enumerate(plan.outlets)}
+    found = {place: _target(outlet, place) for place, outlet in enumerate(plan.outlets)}
     found[DEAD] = _dead_target(plan.dead_letters, plan.dead_delivery)
     written = {place: target for place, target in found.items() if target is not None}
     _check(plan, list(written.values()))
@@ -162,8 +162,8 @@ def promised(found: Mapping[int, Target]) -> dict[int, Target]:
     }
 
 
-def _target(outlet: Outlet, plan: Plan, place: int) -> Target | None:
-    target = _styled(outlet.sink, place, outlet.channel, _arriving_format(outlet, plan))
+def _target(outlet: Outlet, place: int) -> Target | None:
+    target = _styled(outlet.sink, place, outlet.channel, _arriving_format(outlet))
     if target is None:
         return None
     fields = _fields(outlet)
@@ -209,7 +209,7 @@ def _styled(sink: Sink, place: int, channel: str, arriving: Format) -> Target | 
     )
 
 
-def _arriving_format(outlet: Outlet, plan: Plan) -> Format:
+def _arriving_format(outlet: Outlet) -> Format:
     """The source's own format where nothing rewrote the body; JSON of all fields otherwise."""
     formats = {inflow.scope.format for inflow in outlet.inflows}
     only = next(iter(formats)) if len(formats) == 1 else None

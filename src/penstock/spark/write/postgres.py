@@ -18,7 +18,7 @@ from penstock.endpoints.postgres import Postgres
 from penstock.errors import BadEndpoint, BadMachine, BadSchema
 from penstock.schema import BINARY, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, DecimalType, Scalar, Type
 from penstock.spark.write.intent import KEPT_INTENTS, BatchKey, StagedFile
-from penstock.spark.write.outlets import DEAD_LETTERS, POSITION, Target
+from penstock.spark.write.outlets import POSITION, Target
 
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Connection, Cursor
@@ -195,14 +195,14 @@ def _check(target: Target, sink: Postgres, wanted: dict[str, str], there: dict[s
         needed[POSITION] = _COUNTED
     for name, kind in needed.items():
         if name not in there or (name == POSITION and not there[name].is_filled):
-            raise BadSchema(f"table {sink.table!r} has no column {name!r} for {_called(target)}",
+            raise BadSchema(f"table {sink.table!r} has no column {name!r} for {target.called}",
                             fix=f"add it: ALTER TABLE {_Table.of(sink).name} ADD {quoted(name)} {kind}")  # fmt: skip
     for name, column in there.items():
         kind = wanted.get(name, column.kind)
         accepted = (kind, "numeric") if kind.startswith("numeric(") else _HOLDS.get(kind, (kind,))
         if column.kind not in accepted:
             found = f"column {name!r} of table {sink.table!r} is {column.kind}"
-            raise BadSchema(f"{found}, and {_called(target)} needs {kind}",
+            raise BadSchema(f"{found}, and {target.called} needs {kind}",
                             fix=f"make it {' or '.join(accepted)}, or name another table")  # fmt: skip
         if column.is_needed and not column.is_filled and name not in wanted:
             raise BadSchema(f"column {name!r} of table {sink.table!r} must have a value, and messages have none for it",
@@ -215,10 +215,6 @@ def _check_key(cursor: Cursor, table: _Table, sink: Postgres) -> None:
         names = ", ".join(map(quoted, sink.key))
         raise BadSchema(f"table {sink.table!r} has no unique index on {', '.join(sink.key)}",
                         fix=f"make one: CREATE UNIQUE INDEX ON {table.name} ({names})")  # fmt: skip
-
-
-def _called(target: Target) -> str:
-    return f"channel {target.channel!r}" if target.channel != DEAD_LETTERS else "the dead-letter channel"
 
 
 def _there(cursor: Cursor, table: _Table) -> dict[str, _Column]:

@@ -25,7 +25,7 @@ from penstock.endpoints.files import ADDED
 from penstock.endpoints.kafka import KafkaTopic
 from penstock.endpoints.log import Log
 from penstock.envelope import NOTE
-from penstock.formats import Malformed, Xml
+from penstock.formats import Csv, Malformed
 from penstock.formats.arrow import arrow_type
 from penstock.formats.json import decode
 from penstock.formats.xml import parse
@@ -126,12 +126,20 @@ def _without_secrets(target: Target) -> Target:
     return replace(target, table=None)
 
 
-class LineWriter:
+class FileWriter:
+    def __init__(self, path: str) -> None:
+        self.file = open(path, "wb")  # noqa: SIM115
+
+    def close(self) -> None:
+        self.file.close()
+
+
+class LineWriter(FileWriter):
     """One body per line. A line end inside JSON can only be white space, so it becomes a blank."""
 
     def __init__(self, path: str, target: Target) -> None:
-        self.file = open(path, "wb")  # noqa: SIM115
-        self.target, self.format, self.is_json = target, target.format, target.format.name == "json"
+        super().__init__(path)
+        self.target, self.is_json = target, target.format.name == "json"
 
     def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
         if not self.is_json:
@@ -143,18 +151,14 @@ class LineWriter:
             text = b"".join(line.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n" for line in lines)
         self.file.write(text)
 
-    def close(self) -> None:
-        self.file.close()
-
 
 class CsvWriter(LineWriter):
     """Records under a header; bodies that are not CSV yet arrive as JSON."""
 
     def __init__(self, path: str, target: Target) -> None:
         super().__init__(path, target)
-        self.format, names = target.format, target.format.schema.names
-        if getattr(target.format, "header", False):
-            self.file.write(self.format.delimiter.join(names).encode() + b"\n")  # type: ignore[attr-defined]
+        if isinstance(target.format, Csv) and target.format.header:
+            self.file.write(target.format.delimiter.join(target.format.schema.names).encode() + b"\n")
 
     def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
         for record in in_format(self.target, bodies, written):
@@ -169,8 +173,6 @@ class DocumentWriter(LineWriter):
 
     def __init__(self, path: str, target: Target) -> None:
         super().__init__(path, target)
-        assert isinstance(target.format, Xml)
-        self.format = target.format
         self.file.write(b"<?xml version='1.0' encoding='utf-8'?>\n<messages>\n")
 
     def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
@@ -204,26 +206,23 @@ def in_format(target: Target, bodies: pa.Array, written: pa.BooleanArray) -> Ite
             yield format.encode(json.loads(body) if fields is None else cast(dict[str, Any], decode(body, fields)))
 
 
-class DeadLetterWriter:
+class DeadLetterWriter(FileWriter):
     """Everything known about a dead letter as one JSON line; bytes that are not text are in base64."""
 
     def __init__(self, path: str, names: Iterator[str]) -> None:
-        self.file = open(path, "wb")  # noqa: SIM115
+        super().__init__(path)
         self.names = names
 
     def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
         for body, known in zip(bodies.to_pylist(), meta.to_pylist(), strict=True):
             self.file.write(msgspec.json.encode(dead_letter(next(self.names), body, known)) + b"\n")
 
-    def close(self) -> None:
-        self.file.close()
 
-
-class FrameWriter:
+class FrameWriter(FileWriter):
     """Frames for a topic; dead letters as they would be in a file."""
 
     def __init__(self, path: str, target: Target, names: Iterator[str] | None = None) -> None:
-        self.file = open(path, "wb")  # noqa: SIM115
+        super().__init__(path)
         self.target, self.names = target, names
 
     def write(self, bodies: pa.Array, written: pa.BooleanArray, meta: pa.StructArray) -> None:
@@ -235,9 +234,6 @@ class FrameWriter:
             bodies = pa.array(in_format(self.target, bodies, written), pa.binary())
         for frame in frames(bodies, self.target, meta):
             self.file.write(frame.data)
-
-    def close(self) -> None:
-        self.file.close()
 
 
 def dead_letter(name: str, body: bytes, known: Mapping[str, Any]) -> dict[str, Any]:
