@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -191,6 +192,13 @@ def test_a_slice_of_a_batch_has_its_own_values(expression: Expr, rows: list[dict
         bound, kind = known
         found = evaluate_batch(bound, batch(rows).slice(first), arrow_type(kind))
         assert [shown(value) for value in found.to_pylist()] == one_by_one(bound, kind, rows[first:])
+
+
+def test_a_literal_is_itself_whatever_equal_one_came_before() -> None:
+    values = [0.0, -0.0, 0, False, 1, True, 1.0, Decimal("1.0"), Decimal("1.00")]
+    for value in [*values, *reversed(values)]:
+        (found,) = evaluate_batch(Literal(value), pa.array([{"n": 1}]), pa.scalar(value).type).to_pylist()
+        assert repr(found) == repr(value)
 
 
 @pytest.mark.parametrize("place", [5, -5, 10**30, -(10**30)])

@@ -175,12 +175,12 @@ def _flag(term: Expr, rows: _Rows) -> Column:
 
 
 def _literal(value: nodes.Value) -> pa.Scalar:
-    return _scalar(value, str(value) if isinstance(value, Decimal) else type(value).__name__)
+    return _scalar(value, f"{value}" if isinstance(value, (Decimal, float)) else "", type(value))
 
 
 @lru_cache(maxsize=1024)
-def _scalar(value: object, kind: str) -> pa.Scalar:
-    """A literal; the kind tells 1 from 1.0 and True, and 1.0 from 1.00 where they are decimals."""
+def _scalar(value: object, text: str, kind: type) -> pa.Scalar:
+    """A literal; the kind tells 1 from 1.0 and True, the text 0.0 from -0.0, and 1.0 from 1.00 if they are decimals."""
     return pa.scalar(value)
 
 
