@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from penstock.formats.compiled.layout import BLOCK
 
-_BYTE, _WORD = ir.IntType(8), ir.IntType(64)
+_BYTE, _HALF, _WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _VECTOR = ir.VectorType(_BYTE, BLOCK)
 _QUOTE, _BACKSLASH, _SPACE, _ZERO, _LINE_END = (ord(character) for character in '"\\ 0\n')
 
@@ -71,6 +71,20 @@ def byte_at(builder: Any, address: Any) -> Any:
 @_instruction(1)
 def four_bytes_at(builder: Any, address: Any) -> Any:
     return builder.zext(_load(builder, address, ir.IntType(32)), _WORD)
+
+
+@_instruction(1)
+def big_endian_at(builder: Any, address: Any) -> Any:
+    """Four bytes, the highest first."""
+    return builder.zext(builder.bswap(_load(builder, address, _HALF)), _WORD)
+
+
+@_instruction(2)
+def rotated(builder: Any, value: Any, count: Any) -> Any:
+    """A number of 32 bits, rotated to the right."""
+    narrow, right = builder.trunc(value, _HALF), builder.trunc(count, _HALF)
+    left = builder.sub(ir.Constant(_HALF, 32), right)
+    return builder.zext(builder.or_(builder.lshr(narrow, right), builder.shl(narrow, left)), _WORD)
 
 
 @_instruction(2)

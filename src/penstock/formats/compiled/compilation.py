@@ -39,6 +39,7 @@ def object_code() -> bytes:
     from llvmlite import binding
 
     from penstock.formats.compiled.body import read_bodies
+    from penstock.formats.compiled.hashing import hash_texts
     from penstock.formats.compiled.joining import join_texts
     from penstock.formats.compiled.lengths import add_lengths
     from penstock.formats.compiled.lines import cut_lines
@@ -48,7 +49,7 @@ def object_code() -> bytes:
     whole = binding.parse_assembly("")
     functions: dict[str, Any] = {
         "read_bodies": read_bodies, "cut_lines": cut_lines, "write_objects": write_objects, "join_texts": join_texts,
-        "add_lengths": add_lengths,
+        "add_lengths": add_lengths, "hash_texts": hash_texts,
     }  # fmt: skip
     for name, function in functions.items():
         module = binding.parse_assembly(function.inspect_llvm())

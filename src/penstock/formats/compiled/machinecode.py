@@ -28,11 +28,15 @@ from penstock.errors import BadMachine
 SWITCH_AFTER_BYTES = 32 * 1024 * 1024
 """A process that reads less does not load the machine code: it would cost more than it saves."""
 
-_ARGUMENTS = {"read_bodies": 9, "cut_lines": 4, "write_objects": 6, "join_texts": 11, "add_lengths": 3}
+_ARGUMENTS = {
+    "read_bodies": 9, "cut_lines": 4, "write_objects": 6, "join_texts": 11, "add_lengths": 3,
+    "hash_texts": 6,
+}
 """How many each function has; all are 64-bit integers, as is the result."""
 
 _SOURCES = (
-    "layout", "blocks", "numbers", "strings", "body", "lines", "objects", "joining", "lengths", "compilation"
+    "layout", "blocks", "numbers", "strings", "body", "lines", "objects", "joining", "lengths", "hashing",
+    "compilation",
 )  # fmt: skip
 _DIGEST = 32
 _DAY = 24 * 3600
@@ -45,6 +49,7 @@ class MachineCode:
     write_objects: Callable[..., int]
     join_texts: Callable[..., int]
     add_lengths: Callable[..., int]
+    hash_texts: Callable[..., int]
     engine: Any
     """Owns the memory that the functions are in."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,7 +14,8 @@ from penstock.formats.jsonobjects import joined, scalar_texts
 from penstock.kernel.asked import Answers
 from penstock.kernel.block import Block, Numbers
 from penstock.kernel.outcome import NEXT, Outcome
-from penstock.kernel.state.keys import HIGH, LOW, Flags, Keys
+from penstock.kernel.state.hashing import hashes
+from penstock.kernel.state.keys import HIGH, LOW, Flags
 from penstock.kernel.state.rows import COMPLETES, KEY, SEQUENCE, fold_column
 from penstock.patterns.aggregate import Aggregate
 from penstock.patterns.idempotent import Idempotent
@@ -78,15 +78,3 @@ def _key(parts: Sequence[Expr], asked: Answers) -> pa.Array:
         return value_texts(values[0])
     texts = [part for value in values for part in (",", scalar_texts(value))]
     return joined("[", *texts[1:], "]")
-
-
-def hashes(texts: pa.Array) -> Keys:
-    """The hash of each text as a pair of numbers, the same in every process and every version."""
-    encoded = texts.dictionary_encode()
-    sha256 = hashlib.sha256
-    digests = b"".join([sha256(text).digest() for text in encoded.dictionary.cast(pa.binary()).to_pylist()])
-    numbers = np.frombuffer(digests, ">i8").reshape(-1, 4)[:, :2].astype(np.int64)
-    rows = encoded.indices.fill_null(0).to_numpy()
-    if not len(numbers):
-        return Keys(np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64))
-    return Keys(numbers[rows, 0], numbers[rows, 1])
