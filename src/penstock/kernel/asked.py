@@ -29,7 +29,7 @@ from penstock.kernel.block import Block, Numbers
 from penstock.kernel.plain import as_stored, to_arrow, to_python
 from penstock.plan.plan import Stage
 from penstock.plan.used import used_expressions
-from penstock.schema import INTEGER, STRING, TIMESTAMP, Map, Struct, Type
+from penstock.schema import BOOLEAN, INTEGER, STRING, TIMESTAMP, Map, Struct, Type
 
 _HEADERS = "\0headers"
 _META = {"id": STRING, "parent": STRING, "index": INTEGER, "count": INTEGER, nodes.NOW: TIMESTAMP}
@@ -157,15 +157,18 @@ class Answers:
 
     def _called(self, function: Function, table: pa.StructArray) -> pa.Array:
         arguments = [self._argument(argument, table) for argument in function.arguments]
+        call, returns, failures = function.function, function.returns, self.failures
+        is_boolean = returns == BOOLEAN
         made: list[Any] = [None] * len(table)
-        for row in range(len(table)):
-            if row not in self.failures:
+        for row, given in enumerate(zip(*arguments, strict=True) if arguments else [()] * len(table)):
+            if row not in failures:
                 try:
-                    given = (values[row] for values in arguments)
-                    made[row] = as_stored(conformed(function.function(*given), function.returns), function.returns)
+                    value = call(*given)
+                    is_plain = is_boolean and (value is True or value is False)
+                    made[row] = value if is_plain else as_stored(conformed(value, returns), returns)
                 except Exception as error:
-                    self.failures[row] = said(error)
-        return pa.array(made, arrow_type(function.returns))
+                    failures[row] = said(error)
+        return pa.array(made, arrow_type(returns))
 
     def _argument(self, expression: Expr, table: pa.StructArray) -> list[Any]:
         """The value that a function gets as this argument, for every message."""

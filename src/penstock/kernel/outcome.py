@@ -41,6 +41,8 @@ class Died:
     number: Numbers | None = None
 
     def some(self, chosen: Numbers) -> Died:
+        if len(chosen) == len(self.rows) and bool((chosen == np.arange(len(chosen))).all()):
+            return self
         number = None if self.number is None else self.number[chosen]
         errors, reasons = ([of[row] for row in chosen.tolist()] for of in (self.errors, self.reasons))
         return Died(self.block.take(chosen), self.rows[chosen], errors, reasons, number)

@@ -67,8 +67,11 @@ class Step:
         rows, asked, failures = np.arange(len(block)), self.questions.about(block), dict[int, str]()
         while True:
             if asked.failures:
-                failures |= {int(rows[row]): why for row, why in asked.failures.items()}
-                good = np.setdiff1d(np.arange(len(rows)), np.array(list(asked.failures)))
+                failed = np.fromiter(asked.failures, np.int64, len(asked.failures))
+                failures |= dict(zip(rows[failed].tolist(), asked.failures.values(), strict=True))
+                is_good = np.ones(len(rows), bool)
+                is_good[failed] = False
+                good = np.flatnonzero(is_good)
                 rows, asked = rows[good], asked.only(good)
             outcome = self.work(self.stage.node, asked.block, asked) if len(rows) else Outcome()
             if not asked.failures:
@@ -83,9 +86,8 @@ class Step:
 
 def _by_fate(died: Died, stage: Stage) -> list[tuple[Died, bool]]:
     """Divide failed messages into those that are tried again at once (True) and dead letters (False)."""
-    tries = died.block.tries
-    again = np.array([died.number is None and int(tries[row]) <= stage.tries(error)
-                      for row, error in enumerate(died.errors)])  # fmt: skip
+    granted = {error: 0 if died.number is not None else stage.tries(error) for error in set(died.errors)}
+    again = died.block.tries <= np.array([granted[error] for error in died.errors])
     fates = ((again, True), (~again, False))
     return [(died.some(np.flatnonzero(chosen)), fate) for chosen, fate in fates if chosen.any()]
 

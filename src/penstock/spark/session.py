@@ -57,6 +57,8 @@ _LONGEST_SOCKET_DIRECTORY = 60
 _LOCAL = {
     # Planning again in the middle of a batch costs more than it saves on one machine.
     "spark.sql.adaptive.enabled": "false",
+    # What is shuffled is read again at once, out of the file system's cache.
+    "spark.shuffle.compress": "false",
 }
 
 

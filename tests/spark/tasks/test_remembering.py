@@ -6,6 +6,7 @@ import itertools
 import json
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from penstock.spark.read import shares
 from penstock.spark.run import run_batch
 from penstock.spark.stream import run_stream
 from penstock.spark.tasks import parcels
+from penstock.spark.tasks.shelf import Shelf, Stored, shelf_of
+from penstock.spark.write.staging import Staging
 from penstock.testing import run
 
 ORDER = Json("id BIGINT, total DOUBLE, note STRING, paid BOOLEAN")
@@ -113,7 +116,10 @@ def steps_of(*routes: Route) -> list[StateStep]:
     return state_steps(App("a", *routes).plan, FLUSH)
 
 
-def test_more_than_memory_is_good_for_waits_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("shelved", [False, True], ids=["travelling", "on a shelf"])
+def test_more_than_memory_is_good_for_waits_in_files(
+    shelved: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The rows of every key come together and in order, however many parcels and files there are."""
     monkeypatch.setattr(parcels, "MOST_BYTES", 4000)
     monkeypatch.setattr(parcels, "PARCEL_BYTES", 200)
@@ -121,10 +127,12 @@ def test_more_than_memory_is_good_for_waits_in_files(monkeypatch: pytest.MonkeyP
     (step,) = steps_of(Route("r", Memory((), ORDER)).aggregate(collect("all"), by=body.id, size=2).to("x", Memory()))
     rows = pa.table([pa.array([row[field.name] for row in ROWS], field.type) for field in step.arriving],
                     schema=step.arriving)  # fmt: skip
-    outbox, inboxes = parcels.Outbox(3), [parcels.Inbox(step) for _ in range(3)]
+    outbox = parcels.Outbox(3, Shelf(str(tmp_path / "shelf")) if shelved else None)
+    inboxes = [parcels.Inbox(step) for _ in range(3)]
     sent = [parcel for start in range(0, len(rows), 7) for parcel in outbox.add(0, rows.slice(start, 7))]
     for bucket, (number, parcel) in [*sent, *outbox.rest()]:
         assert number == 0
+        assert isinstance(parcel, Stored if shelved else bytes)
         inboxes[bucket].add(parcel)
     assert len(inboxes[0].sorted) > 1
     lots = [list(inbox.rows()) for inbox in inboxes]
@@ -137,6 +145,20 @@ def test_more_than_memory_is_good_for_waits_in_files(monkeypatch: pytest.MonkeyP
         offsets = [row[OFFSET] for row in found if row[HIGH] == key]
         assert offsets == sorted(offsets)
     assert len(found) == len(ROWS)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_shelf_ends_with_its_pass(fails: bool, tmp_path: Path) -> None:
+    staging = Staging("k", str(tmp_path), str(tmp_path))
+    with suppress(ZeroDivisionError), shelf_of(staging, is_local=True) as directory:
+        assert directory is not None
+        Shelf(directory).put(pa.table({"n": [1]}))
+        assert len(list(tmp_path.glob("*/*"))) == 1
+        if fails:
+            raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+    with shelf_of(staging, is_local=False) as directory:
+        assert directory is None
 
 
 def row_of(number: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from penstock.envelope import AT, ORDER
 from penstock.kernel.state.algorithm import SECOND, Moment, Outcome, filled
 from penstock.kernel.state.keys import HIGH, LOW, Flags, Keys, Numbers
-from penstock.kernel.state.rows import SEQUENCE, Fates, in_place_of_first, replaced
+from penstock.kernel.state.rows import SEQUENCE, Fates, chosen, in_place_of_first, ordered, replaced
 from penstock.kernel.state.segments import segments
 from penstock.kernel.state.store import DEADLINE, GONE, LEADING, NEVER, WEIGHT
 from penstock.patterns.key import DISCARD, HOLD
@@ -75,10 +75,10 @@ class _Work:
         self.expected[where[marks]] = held.column(EXPECTED).to_numpy(zero_copy_only=False)[marks].astype(np.int64)
         self.started[where[marks]] = True
         self.touched[where] = held.column(TOUCHED).to_numpy()
-        waiting = held.filter(pa.array(~marks))
+        waiting = chosen(held, ~marks)
         late = waiting.column(DEADLINE).to_numpy() <= self.moment.now
-        self.waiting = waiting.filter(pa.array(~late))
-        due = self._in_sequence(waiting.filter(pa.array(late)))
+        self.waiting = chosen(waiting, ~late)
+        due = self._in_sequence(chosen(waiting, late))
         if len(due):
             self._advance(due)
             self._send(due, discard=self.rule.on_timeout == DISCARD)
@@ -99,9 +99,11 @@ class _Work:
                 self.expected[begun] = lowest[begun]
             self.started[where] = True
             late = numbers < self.expected[where]
-            self._late(rows.filter(pa.array(late)), self.expected[where[late]])
-            rows = rows.filter(pa.array(~late))
-        self.rows = pa.concat_tables([self.waiting, self._members(rows)])
+            self._late(chosen(rows, late), self.expected[where[late]])
+            rows = chosen(rows, ~late)
+        self.rows = self._members(rows)
+        if len(self.waiting):
+            self.rows = pa.concat_tables([self.waiting, self.rows])
 
     def release(self) -> None:
         rows = self._of_sequences() if self.rule.size is not None else self._in_order()
@@ -135,16 +137,16 @@ class _Work:
         breaks = np.append(np.flatnonzero(runs), len(rows))
         goal = np.where(least > 0, breaks[np.searchsorted(breaks, starts + least)], starts)
         sent = position < np.repeat(np.minimum(goal, ends) - starts, ends - starts)
-        going = rows.filter(pa.array(sent))
+        going = chosen(rows, sent)
         if len(going):
             self._advance(going)
             self._send(going)
-        return rows.filter(pa.array(~sent))
+        return chosen(rows, ~sent)
 
     def _of_sequences(self) -> pa.Table:
         """Send on complete sequences of `size` messages, formed in the order of arrival; return the rest."""
         assert self.rule.size is not None
-        rows = self.rows.take(pa.array(Keys.of(self.rows).order()))
+        rows = ordered(self.rows, Keys.of(self.rows).order())
         while len(rows):
             keys = Keys.of(rows)
             starts = keys.starts()
@@ -156,10 +158,10 @@ class _Work:
             sure = ~doubtful
             complete = (found.reasons[group] > 0) & sure
             if complete.any():
-                going = rows.filter(pa.array(complete))
+                going = chosen(rows, complete)
                 order = np.lexsort((going.column(SEQUENCE).to_numpy(), group[complete]))
-                self._send(going.take(pa.array(order)), group[complete][order])
-            left = rows.filter(pa.array(sure & ~complete))
+                self._send(ordered(going, order), group[complete][order])
+            left = chosen(rows, sure & ~complete)
             self.incomplete.append(left)
             rows = self._drop_first_twin(rows, twins, doubtful)
         return pa.concat_tables([self.schema.empty_table(), *self.incomplete])
@@ -171,21 +173,21 @@ class _Work:
         first = where[keys[where].starts()]
         gone = np.zeros(len(rows), bool)
         gone[first] = True
-        self._duplicates(rows.filter(pa.array(gone)))
-        return rows.filter(pa.array(doubtful & ~gone))
+        self._duplicates(chosen(rows, gone))
+        return chosen(rows, doubtful & ~gone)
 
     def _without_twins(self, rows: pa.Table) -> pa.Table:
         numbers, keys = rows.column(SEQUENCE).to_numpy(), Keys.of(rows)
         twins = np.zeros(len(rows), bool)
         same = (keys.high[1:] == keys.high[:-1]) & (keys.low[1:] == keys.low[:-1])
         twins[1:] = same & (numbers[1:] == numbers[:-1])
-        self._duplicates(rows.filter(pa.array(twins)))
-        return rows.filter(pa.array(~twins))
+        self._duplicates(chosen(rows, twins))
+        return chosen(rows, ~twins)
 
     def _in_sequence(self, rows: pa.Table) -> pa.Table:
         """The rows sorted by key and number; equal numbers stay in the order of arrival."""
         keys = Keys.of(rows)
-        return rows.take(pa.array(np.lexsort((rows.column(SEQUENCE).to_numpy(), keys.low, keys.high))))
+        return ordered(rows, np.lexsort((rows.column(SEQUENCE).to_numpy(), keys.low, keys.high)))
 
     def _advance(self, rows: pa.Table) -> None:
         """Expect, for each key, the number after the last of these rows."""
@@ -224,7 +226,7 @@ class _Work:
 
     def _hold(self, rows: pa.Table) -> None:
         """Keep the messages that wait and, of every endless sequence, the number expected next."""
-        rows = rows.take(pa.array(Keys.of(rows).order()))
+        rows = ordered(rows, Keys.of(rows).order())
         where = self.keys.find(Keys.of(rows))
         deadlines = self._after(self.rule.timeout)
         self.keep.append(replaced(rows, {

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.envelope import AT, DEAD, ERROR, ERRORS, ORDER
-from penstock.kernel.state.keys import Numbers
+from penstock.kernel.state.keys import Flags, Numbers
 from penstock.kernel.state.store import WEIGHT
 from penstock.kernel.table import flat, positions, with_one_more
 from penstock.patterns.aggregate import CLOSED_GROUP, closed_reason
@@ -56,6 +56,18 @@ class Fates:
 
     def _places(self, rows: pa.Table, place: int) -> npt.NDArray[np.int32]:
         return np.full(len(rows), place, np.int32)
+
+
+def chosen(rows: pa.Table, flags: Flags) -> pa.Table:
+    """The rows with a flag. Nothing is copied if all have it, or none."""
+    if flags.all():
+        return rows
+    return rows.filter(pa.array(flags)) if flags.any() else rows.slice(0, 0)
+
+
+def ordered(rows: pa.Table, order: Numbers) -> pa.Table:
+    """The rows in this order. Nothing is copied if they are in it."""
+    return rows if (order[1:] > order[:-1]).all() else rows.take(pa.array(order))
 
 
 def replaced(table: pa.Table, columns: Mapping[str, object]) -> pa.Table:

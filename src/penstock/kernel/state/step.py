@@ -37,7 +37,7 @@ from penstock.kernel.state.keys import HIGH, LOW, Keys
 from penstock.kernel.state.naming import named
 from penstock.kernel.state.receiving import Receiving, oldest_batch
 from penstock.kernel.state.resequencing import Resequencing
-from penstock.kernel.state.rows import COMPLETES, KEY, SEQUENCE, Fates, fold_column, replaced
+from penstock.kernel.state.rows import COMPLETES, KEY, SEQUENCE, Fates, fold_column, ordered, replaced
 from penstock.kernel.table import (
     arrived_from,
     attempts_from,
@@ -100,8 +100,8 @@ class StateStep:
     def ready(self, rows: pa.Table) -> pa.Table:
         """Sort rows by key, and those of one key in the order of messages, as the algorithm needs them."""
         order = in_message_order(rows)
-        ordered = rows.take(pa.array(order[Keys.of(rows)[order].order()]))
-        return ordered.append_column(AT, pa.array(np.full(len(rows), HERE, np.int32)))
+        sorted_rows = ordered(rows, order[Keys.of(rows)[order].order()])
+        return sorted_rows.append_column(AT, pa.array(np.full(len(rows), HERE, np.int32)))
 
     def outcome(self, tables: Sequence[pa.Table], batch: int) -> Outcome:
         """Make messages of the rows that the algorithm gives in a batch, and say what becomes of each."""

@@ -1,6 +1,7 @@
 """Carry rows to steps that remember: packed as Arrow bytes, one parcel for one bucket of one step.
 
-Spark's shuffle moves the parcels between tasks and does not look inside.
+Spark's shuffle moves the parcels between tasks, or on one machine only their places in files (`shelf.py`), and does not
+look inside.
 """
 
 from __future__ import annotations
@@ -18,21 +19,27 @@ from penstock.kernel.block import MOST_BYTES, Numbers
 from penstock.kernel.state.keys import HIGH, Keys
 from penstock.kernel.state.step import StateStep
 from penstock.kernel.table import in_one_piece
+from penstock.spark.tasks.shelf import Shelf, Stored, fetched
 
 PARCEL_BYTES = 1 << 20
 """About how many bytes of rows for one bucket make a parcel."""
 ROWS_AT_ONCE = 200_000
 """How many rows a step handles at a time; those of one key are never divided."""
 
-Parcel = tuple[int, tuple[int, bytes]]
+Packed = bytes | Stored
+Parcel = tuple[int, tuple[int, Packed]]
 """The bucket, the number of the step, and the rows."""
 
 
 @dataclass
 class Outbox:
-    """Collects the rows that a task sends to steps that remember, and packs them into parcels."""
+    """Collects the rows that a task sends to steps that remember, and packs them into parcels.
+
+    With a shelf, these are put there.
+    """
 
     buckets: int
+    shelf: Shelf | None = None
     waiting: dict[int, list[pa.Table]] = field(default_factory=dict)
     sizes: dict[int, int] = field(default_factory=dict)
 
@@ -46,6 +53,8 @@ class Outbox:
     def rest(self) -> Iterator[Parcel]:
         for step in list(self.waiting):
             yield from self._sent(step)
+        if self.shelf is not None:
+            self.shelf.close()
 
     def _sent(self, step: int) -> Iterator[Parcel]:
         rows = in_one_piece(self.waiting.pop(step))
@@ -56,7 +65,8 @@ class Outbox:
         for number in range(self.buckets):
             start, end = int(starts[number]), int(starts[number + 1])
             if end > start:
-                yield number, (step, packed(ordered.slice(start, end - start)))
+                some = ordered.slice(start, end - start)
+                yield number, (step, packed(some) if self.shelf is None else self.shelf.put(some))
 
 
 class Inbox:
@@ -68,7 +78,7 @@ class Inbox:
         self.sorted: list[pa.Table] = []
         self.size = 0
 
-    def add(self, parcel: bytes) -> None:
+    def add(self, parcel: Packed) -> None:
         self.tables.append(unpacked(parcel))
         self.size += len(parcel)
         if self.size >= MOST_BYTES:
@@ -121,5 +131,5 @@ def packed(rows: pa.Table) -> bytes:
     return content
 
 
-def unpacked(parcel: bytes) -> pa.Table:
-    return pa.ipc.open_stream(parcel).read_all()
+def unpacked(parcel: Packed | pa.Buffer) -> pa.Table:
+    return pa.ipc.open_stream(fetched(parcel) if isinstance(parcel, Stored) else parcel).read_all()

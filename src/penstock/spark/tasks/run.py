@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from pyspark import RDD
@@ -23,6 +24,7 @@ from penstock.plan.demand import converts
 from penstock.plan.plan import Outlet, Plan
 from penstock.plan.waiting import waits
 from penstock.spark.manifest import forget, reported, staged
+from penstock.spark.master import is_local
 from penstock.spark.read.arrive import check_files, gives_time, pieces_of
 from penstock.spark.read.dataframes import rows_of
 from penstock.spark.read.pieces import PieceStream, found
@@ -33,6 +35,7 @@ from penstock.spark.tables import sent
 from penstock.spark.tasks.dataframes import items_of
 from penstock.spark.tasks.leaving import Outgoing
 from penstock.spark.tasks.readers import Arrivals, Given, SourceReader, WaitingFile, WaitingReader
+from penstock.spark.tasks.shelf import shelf_of
 from penstock.spark.tasks.tally import Tally
 from penstock.spark.tasks.task import MANIFEST, Item, ReadTask, StateTask, Work
 from penstock.spark.write.intent import Intent
@@ -90,9 +93,10 @@ class TaskRun:
         steps = state_steps(plan, snapshot.on_stop, snapshot.ages)
         moment = snapshot.moment if plan.remembers else replace(snapshot.moment, now=int(now.timestamp() * 1e6))
         work = Work(self.flow, steps, snapshot.buckets, self.outgoing, now, asked, self.room, moment)
-        read = ReadTask(work, [one.reader for one in every], shared, TaskWriter(targets, staging))
+        readers = [one.reader for one in every]
 
-        def run() -> list[Row]:
+        def run(work: Work) -> list[Row]:
+            read = ReadTask(work, readers, shared, TaskWriter(targets, staging))
             items = self._read(read, arrivals.rows)
             count = items.getNumPartitions()
             for number, step in enumerate(steps):
@@ -101,7 +105,8 @@ class TaskRun:
                 items = items.partitionBy(snapshot.buckets, _bucket).mapPartitions(task)
             return [Row(**line) for _, (kind, line) in items.collect() if kind == MANIFEST]
 
-        manifest = reported(run, targets, staging)
+        with shelf_of(staging, is_local(str(self.spark.sparkContext.master))) as shelf:
+            manifest = reported(partial(run, replace(work, shelf=shelf)), targets, staging)
         tally, notes = Tally(), list[str]()
         for text in (row.path for row in manifest if row.place == NOTE):
             note = json.loads(text)

@@ -29,6 +29,7 @@ from penstock.spark.read.pieces import Sized
 from penstock.spark.tasks.leaving import Outgoing, buried, delivered, kept_waiting, note_of
 from penstock.spark.tasks.parcels import Inbox, Outbox, packed
 from penstock.spark.tasks.readers import Entering, Reader
+from penstock.spark.tasks.shelf import Shelf
 from penstock.spark.tasks.tally import Tally
 from penstock.spark.tasks.worker import tune_worker
 from penstock.spark.write.staging_files import TaskWriter
@@ -55,6 +56,7 @@ class Work:
     timed: bool
     room: WaitingRoom
     moment: Moment
+    shelf: str | None = None
 
 
 class _Desk:
@@ -62,7 +64,8 @@ class _Desk:
 
     def __init__(self, work: Work, writer: TaskWriter) -> None:
         self.work, self.writer = work, writer
-        self.writing, self.tally, self.outbox = writer.begin(), Tally(), Outbox(work.buckets)
+        self.writing, self.tally, self.outbox = writer.begin(), Tally(), Outbox(
+            work.buckets, None if work.shelf is None else Shelf(work.shelf))  # fmt: skip
         self.numbers = {step.title: number for number, step in enumerate(work.steps)}
         self.failed: set[tuple[str, int, int]] = set()
 
