@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -168,7 +168,8 @@ class _Batches:
         if known is None:
             show(done.kept, self.targets)
         self._add(done, started)
-        self.stream.show(data, done.intent.counts.steps)
+        with suppress(Exception):  # a stream that is stopping has no job for this, and its batch is published
+            self.stream.show(data, done.intent.counts.steps)
 
     def _published(self, number: int, known: Intent, staging: Staging) -> Executed:
         """Publish a batch again that was computed before."""
