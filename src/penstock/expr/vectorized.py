@@ -175,11 +175,11 @@ def _flag(term: Expr, rows: _Rows) -> Column:
 
 
 def _literal(value: nodes.Value) -> pa.Scalar:
-    return _scalar(value, f"{value}" if isinstance(value, (Decimal, float)) else "", type(value))
+    return _scalar(value, f"{value}" if isinstance(value, (Decimal, float)) else "", type(value).__name__)
 
 
 @lru_cache(maxsize=1024)
-def _scalar(value: object, text: str, kind: type) -> pa.Scalar:
+def _scalar(value: object, text: str, kind: str) -> pa.Scalar:
     """A literal; the kind tells 1 from 1.0 and True, the text 0.0 from -0.0, and 1.0 from 1.00 if they are decimals."""
     return pa.scalar(value)
 

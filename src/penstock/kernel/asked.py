@@ -8,9 +8,10 @@ by row by the reference's `evaluate`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
@@ -116,7 +117,7 @@ class Answers:
     questions: Questions
     block: Block
     known: pa.StructArray | None = None
-    failures: dict[int, str] = field(default_factory=dict)
+    failures: dict[int, str | Exception] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.questions.functions and self.known is None:
@@ -167,11 +168,13 @@ class Answers:
                     is_plain = is_boolean and (value is True or value is False)
                     made[row] = value if is_plain else as_stored(conformed(value, returns), returns)
                 except Exception as error:
-                    failures[row] = said(error)
+                    failures[row] = error.with_traceback(None)
         return pa.array(made, arrow_type(returns))
 
-    def _argument(self, expression: Expr, table: pa.StructArray) -> list[Any]:
+    def _argument(self, expression: Expr, table: pa.StructArray) -> Iterable[Any]:
         """The value that a function gets as this argument, for every message."""
+        if isinstance(expression, nodes.Literal):
+            return repeat(expression.value, len(table))
         if expression == Field(()):
             return to_python(table, _narrow(self.questions.schema, table.type))
         kind = type_of(expression, self.questions.body)

@@ -40,7 +40,7 @@ def known(block: Block, time: datetime, letters: Letters | None = None) -> pa.St
     columns |= {ERROR: pa.nulls(length, ERRORS), "fields": pa.nulls(length, pa.string())}
     if letters is not None:
         places = [pa.repeat(pa.scalar(place), length) for place in (letters.route, letters.step)]
-        said = [pa.array(texts, pa.string()) for texts in (letters.died.errors, letters.died.reasons)]
+        said = [pa.array(list(texts), pa.string()) for texts in (letters.died.errors, letters.died.reasons)]
         columns[ERROR] = pa.StructArray.from_arrays([*places, *said], fields=list(ERRORS))
         texts = [None if body is None else msgspec.json.encode(body).decode() for body in kept(block)]
         columns["fields"] = pa.array(texts, pa.string())

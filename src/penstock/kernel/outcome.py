@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
+from penstock.failures import said
 from penstock.kernel.block import Block, Numbers
 
 NEXT = None
 """The target of messages that stay in their route: its next step."""
+
+
+class Raised(Sequence[str]):
+    """Why messages failed, as texts that are written only when somebody asks: most failures are tried again."""
+
+    def __init__(self, reasons: Sequence[str | Exception]) -> None:
+        self.reasons = reasons
+
+    def __len__(self) -> int:
+        return len(self.reasons)
+
+    def __getitem__(self, row: Any) -> Any:
+        reason = self.reasons[row]
+        return said(reason) if isinstance(reason, Exception) else reason
 
 
 @dataclass(frozen=True)

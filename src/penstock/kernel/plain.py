@@ -10,11 +10,14 @@ import pyarrow as pa
 from penstock.formats import jsonvariant
 from penstock.formats.arrow import arrow_type
 from penstock.formats.scalars import is_missing
-from penstock.schema import STRING, VARIANT, Array, Map, Struct, Type, has_variant
+from penstock.schema import DOUBLE, INTEGER, STRING, VARIANT, Array, Map, Struct, Type, has_variant
 
 
 def to_python(column: pa.Array, kind: Type) -> list[Any]:
     """A column as Python values: structs and maps as dicts, a VARIANT as what its JSON text says."""
+    if kind in (INTEGER, DOUBLE) and not column.null_count:
+        numbers: list[Any] = column.to_numpy().tolist()
+        return numbers
     values: list[Any] = column.to_pylist(maps_as_pydicts="strict")
     if isinstance(kind, Struct) and kind.names != tuple(field.name for field in column.type):
         values = [None if value is None else {name: value.get(name) for name in kind.names} for value in values]

@@ -12,7 +12,7 @@ from penstock.kernel import content, routing, splitting
 from penstock.kernel.asked import Questions
 from penstock.kernel.block import Block
 from penstock.kernel.headers import with_headers
-from penstock.kernel.outcome import Died, Outcome
+from penstock.kernel.outcome import Died, Outcome, Raised
 from penstock.kernel.state.keying import keyed
 from penstock.kernel.work import Work, Works
 from penstock.patterns.aggregate import Aggregate
@@ -64,7 +64,7 @@ class Step:
         return outcome
 
     def _once(self, block: Block) -> Outcome:
-        rows, asked, failures = np.arange(len(block)), self.questions.about(block), dict[int, str]()
+        rows, asked, failures = np.arange(len(block)), self.questions.about(block), dict[int, str | Exception]()
         while True:
             if asked.failures:
                 failed = np.fromiter(asked.failures, np.int64, len(asked.failures))
@@ -80,7 +80,7 @@ class Step:
             found, outcome = outcome, Outcome()
             outcome.add(found, rows)
             dead = np.array(sorted(failures))
-            outcome.bury(block, dead, FUNCTION_FAILED, [failures[row] for row in dead.tolist()])
+            outcome.bury(block, dead, FUNCTION_FAILED, Raised([failures[row] for row in dead.tolist()]))
         return outcome
 
 
