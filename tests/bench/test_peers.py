@@ -67,7 +67,10 @@ def jobs_of(peer: str, tables: Path, directory: Path) -> list[dict[str, Any]]:
     return [*jobs, {"workload": "RT-1-A-filter", "inputs": files_of(tables, "orders"), "check_out": None, **common}]
 
 
-@pytest.fixture(scope="module", params=list(MISSING))
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[pytest.mark.long] * (name in ("camel", "pyspark"))) for name in MISSING],
+)
 def answers(request: pytest.FixtureRequest, tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Answers:
     """One process for all jobs."""
     peer = PEERS[request.param]

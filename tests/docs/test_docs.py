@@ -24,7 +24,11 @@ def page_name(page: Path) -> str:
     return page.name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=page_name)
+RUN = [pytest.param(page, id=page_name(page), marks=[pytest.mark.long] * (page.name == "cluster.md")) for page in PAGES]
+"""A page that starts a cluster again and again takes a minute."""
+
+
+@pytest.mark.parametrize("page", RUN)
 def test_every_example_of_the_page_runs_as_shown(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
