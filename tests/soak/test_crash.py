@@ -67,7 +67,7 @@ def kill(life: subprocess.Popen[bytes]) -> None:
 
 
 def finish(directory: Path, database: Database, written: int, memory: str) -> None:
-    """Let it run until everything is there, and a little longer for what should not come."""
+    """Let it run until everything is there and its batch has ended, and a little longer for what should not come."""
     wanted = expected(written, memory)
     life = start(directory, database.url, memory)
     try:
@@ -76,9 +76,19 @@ def finish(directory: Path, database: Database, written: int, memory: str) -> No
             assert life.poll() is None, (directory / "log.txt").read_text()[-4000:]
             time.sleep(0.5)
         assert found == wanted, differences(found, wanted)
+        while newest(directory, "commits") != newest(directory, "offsets"):
+            assert time.monotonic() < deadline, "the last batch does not end"
+            time.sleep(0.05)
     finally:
         kill(life)
     assert contents(directory, database) == wanted
+
+
+def newest(directory: Path, log: str) -> int:
+    """The last batch in a log of Spark's checkpoint."""
+    place = directory / "checkpoint" / log
+    names = [path.name for path in place.iterdir()] if place.is_dir() else []
+    return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
 def contents(directory: Path, database: Database) -> dict[str, Counter[str]]:

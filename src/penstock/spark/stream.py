@@ -167,9 +167,9 @@ class _Batches:
         done = self._computed(number, arrivals, staging) if known is None else self._published(number, known, staging)
         if known is None:
             show(done.kept, self.targets)
-        self._add(done, started)
         with suppress(Exception):  # a stream that is stopping has no job for this, and its batch is published
             self.stream.show(data, done.intent.counts.steps)
+        self._add(done, started)
 
     def _published(self, number: int, known: Intent, staging: Staging) -> Executed:
         """Publish a batch again that was computed before."""
