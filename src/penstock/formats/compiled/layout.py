@@ -50,3 +50,7 @@ COLUMN_WORDS = 8
 each row that says whether there is one (0 if all rows have one), values, and for strings where they end, what they are,
 and what is behind the last of them.
 """
+
+HASH_STATE, HASH_ROUNDS, HASH_BLOCK = 8, 64, 64
+HASH_SCRATCH = 8 * (HASH_STATE + HASH_ROUNDS)
+"""SHA-256: bytes before a padded text, for the state and the message schedule, a word for each of their numbers."""

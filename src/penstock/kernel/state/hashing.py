@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
 
+from penstock.formats.compiled.layout import HASH_BLOCK, HASH_SCRATCH
 from penstock.formats.compiled.machinecode import SWITCH, MachineCode
-from penstock.kernel.state.keys import Keys
-
-_BLOCK, _SCRATCH = 64, 8 * (8 + 64)
-"""Of `formats/compiled/hashing.py`, which only who compiles imports."""
+from penstock.kernel.state.keys import Keys, Numbers
 
 
-def _constants() -> list[int]:
+@cache
+def _constants() -> Numbers:
     """The fractions of the roots of the first primes, in 32 bits: eight square roots, and 64 cube roots."""
     primes = [number for number in range(2, 312) if all(number % part for part in range(2, number))]
-    return [*(_fraction(prime, 2) for prime in primes[:8]), *(_fraction(prime, 3) for prime in primes)]
+    roots = [*(_fraction(prime, 2) for prime in primes[:8]), *(_fraction(prime, 3) for prime in primes)]
+    return np.array(roots, np.int64)
 
 
 def _fraction(number: int, degree: int) -> int:
@@ -26,9 +27,6 @@ def _fraction(number: int, degree: int) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if middle**degree <= goal else (low, middle - 1)
     return low & 0xFFFFFFFF
-
-
-_CONSTANTS = np.array(_constants(), np.int64)
 
 
 def hashes(texts: pa.Array) -> Keys:
@@ -52,8 +50,8 @@ def _by_machine_code(code: MachineCode, texts: pa.Array) -> Keys:
     _, offsets, data = texts.buffers()
     ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + rows + 1]
     text = np.frombuffer(data if data is not None else b"", np.uint8)
-    scratch = np.empty(_SCRATCH + int(np.diff(ends).max()) + 2 * _BLOCK, np.uint8)
+    scratch = np.empty(HASH_SCRATCH + int(np.diff(ends).max()) + 2 * HASH_BLOCK, np.uint8)
     found = np.empty(2 * rows, np.int64)
-    code.hash_texts(text.ctypes.data, ends.ctypes.data, rows, _CONSTANTS.ctypes.data, scratch.ctypes.data,
+    code.hash_texts(text.ctypes.data, ends.ctypes.data, rows, _constants().ctypes.data, scratch.ctypes.data,
                     found.ctypes.data)  # fmt: skip
     return Keys(found[:rows], found[rows:])

@@ -22,8 +22,8 @@ _AT_ONCE = 256
 def listed(reply: object) -> list[Topic]:
     """The topics of an answer."""
     assert isinstance(reply, TopicList)
-    pairs = zip(reply.topics.items(), reply.identities, strict=True)
-    return [Topic(name, count, identity) for (name, count), identity in pairs]
+    identities = reply.identities or [""] * len(reply.topics)  # servers of earlier versions know none
+    return [Topic(name, count, one) for (name, count), one in zip(reply.topics.items(), identities, strict=True)]
 
 
 def named(reply: object, name: str) -> Topic:
